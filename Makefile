@@ -1,0 +1,54 @@
+# Needs only make and Python 3.11 or newer; everything else goes into .venv, at the versions in constraints.txt.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+STAMP := .venv/.made-for-this-folder
+
+# Compiled modules are kept whatever the shell says: without them every start compiles the library again.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint clean moved
+
+help:
+	@echo "make demo    fit the bundled table and explain a prediction"
+	@echo "make test    ruff, mypy, import layers, tests and doctests"
+	@echo "make lint    only ruff, mypy and import layers"
+	@echo "make bench   our speed beside the peers' and the machine's limit"
+	@echo "make clean   remove the environment and everything the tools made"
+
+demo: $(STAMP)
+	@.venv/bin/softcount demo
+
+test: lint
+	@echo "== tests and doctests"
+	@$(PY) -m pytest -q -n 2
+
+lint: $(STAMP)
+	@echo "== ruff"
+	@$(PY) -m ruff check .
+	@echo "== mypy"
+	@$(PY) -m mypy
+	@echo "== import layers"
+	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+bench: $(STAMP)
+	@$(PY) -m benchmarks
+
+clean:
+	@rm -rf .venv .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made again when what it holds should change, or when the folder was copied from elsewhere.
+$(STAMP): pyproject.toml constraints.txt $(if $(filter $(CURDIR),$(shell cat $(STAMP) 2>/dev/null)),,moved)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" \
+	  || { echo "Softcount needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "== setting up .venv"
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@$(PY) -m pip install --quiet --constraint constraints.txt hatchling editables
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test]"
+	@echo "$(CURDIR)" > $@
+
+moved:

@@ -1,0 +1,96 @@
+"""The `softcount` command. Each subcommand is a file of this package, imported when it is asked for.
+
+Only click is imported here: `softcount --help` must answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "fit": "Learn a model from a table: classes to predict, or classes to find.",
+    "predict": "Predict the class of every row of a table.",
+    "show": "Say what a model holds.",
+    "schema": "Say how a table is read: the kind of each column, and why.",
+    "explain": "Say why a row got its class, column by column.",
+    "query": "Ask for the distribution of one column, given others.",
+    "sample": "Draw new rows from a model.",
+    "demo": "Show the main job on a small table that comes with Softcount.",
+}
+"""Each command and its line in `softcount --help`; a command's own file holds the rest."""
+
+EPILOG = """\b
+Example:
+  softcount fit adult.csv --target income
+  softcount predict adult.sc new.csv -o predicted.csv
+
+DATA is CSV or TSV (also gzipped), Parquet or Arrow, or - for standard input.
+Results go to standard output, messages to standard error.
+Exit codes: 0 done, 2 usage, 3 data, 4 model file, 5 resources, 130 interrupted."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        return import_module(f"softcount.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, turning every failure into one line on standard error and an exit code."""
+        if not standalone_mode:
+            return super().main(args, prog_name, standalone_mode=False, **extra)
+        try:
+            sys.exit(super().main(args, prog_name, standalone_mode=False, **extra))
+        except Exception as error:
+            from softcount.cli.failures import report_failure
+
+            sys.exit(report_failure(error))
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command; a reader that closed its end of the pipe has seen enough, which is no failure."""
+        from softcount.cli.streams import ready_streams
+
+        with ready_streams():
+            super().invoke(ctx)
+
+
+def say_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        import softcount
+
+        click.echo(f"softcount {softcount.__version__}")
+        ctx.exit()
+
+
+@click.group(
+    "softcount",
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=say_version, help="Say the version."
+)
+def main() -> None:
+    """Generative models by counting: point it at a table, get a model, predictions and reasons."""

@@ -1,0 +1,279 @@
+"""Every call the commands make to the library below: reading, learning, answering."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softcount.errors import DataError
+from softcount.report.progress import Tell, keep_quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.learn.evaluate import Evaluation
+    from softcount.models.fitted import Fitted
+    from softcount.models.leaves import Wishes
+    from softcount.table import Chunk, Key, Schema, Table
+
+DEFAULT_FOLDS = 5
+DEFAULT_STARTS = 10
+READING = "reading"
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """What the person asked `fit` for; None where the choice is ours."""
+
+    data: str
+    target: str | None = None
+    classes: int | str | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    no_header: bool = False
+    weight: str | None = None
+    prior: float | str | None = None
+    estimate: str = "mean"
+    holdout: float | None = None
+    folds: int | None = None
+    seed: int = 0
+    starts: int | None = None
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model, how it did on rows it had not seen (None: not tried), and how many rows there were."""
+
+    fitted: Fitted
+    evaluation: Evaluation | None
+    n_rows: int
+
+
+# -- reading
+
+
+def wishes(kinds: Mapping[str, str]) -> Wishes:
+    """What --kind asked for. A block's columns are divided by commas."""
+    from softcount.families import FAMILIES
+    from softcount.models.leaves import wishes_of
+
+    blocks = {name for name, family in FAMILIES.items() if family.block}
+    return wishes_of({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in kinds.items()})
+
+
+def open_data(
+    data: str,
+    asked: Wishes,
+    missing: tuple[str, ...],
+    no_header: bool,
+    tell: Tell = keep_quiet,
+    **sides: Any,
+) -> Table:
+    """The table to learn from, its first rows looked at."""
+    from softcount.table import MISSING, open_table
+
+    progress = _bytes_read(tell)
+    kinds: Any = asked.forced
+    return open_table(data, kinds=kinds, missing=missing or MISSING, header=not no_header, progress=progress, **sides)
+
+
+def open_like(fitted: Fitted, data: str, missing: tuple[str, ...], no_header: bool, tell: Tell = keep_quiet) -> Table:
+    """A table to be answered for, read as the model's own was."""
+    from softcount.table import open_table
+
+    words = missing or fitted.schema.missing
+    progress = _bytes_read(tell)
+    return open_table(data, schema=fitted.schema, missing=words, header=not no_header, progress=progress)
+
+
+def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
+    return lambda done, total: tell(READING, done, total)
+
+
+def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
+    """The schema once every row has been met, the missing cells of each column, and the number of rows."""
+    from softcount.run.threads import Threads
+    from softcount.table import Contradiction
+
+    while True:
+        try:
+            with Threads() as threads:
+                rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
+            return table.settle().schema, table.missing, rows
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+# -- learning
+
+
+def fit(request: FitRequest, tell: Tell) -> Learned:
+    """Learn what was asked for and try it on unseen rows."""
+    from softcount.run.threads import Threads
+
+    asked = wishes(request.kinds)
+    table = open_data(
+        request.data, asked, request.missing, request.no_header, tell, target=request.target, weight=request.weight
+    )
+    with Threads(request.jobs) as threads:
+        fitted = _fitted(request, asked, table, threads, tell)
+        evaluation = _evaluated(request, asked, table, threads, tell)
+    return Learned(fitted, evaluation, table.n_rows or 0)
+
+
+def _fitted(request: FitRequest, asked: Wishes, table: Table, threads: Any, tell: Tell) -> Fitted:
+    from softcount.learn.fit import Starts, fit_groups, fit_labelled
+
+    if request.target is not None:
+        return fit_labelled(table, _plan(request, asked, 1.0, None), threads)
+    n_init = request.starts or DEFAULT_STARTS
+    starts = Starts(_groups(request.classes), n_init=n_init, seed=request.seed)
+    return fit_groups(table, _plan(request, asked, "row", _starts_made(tell, n_init)), starts, threads)
+
+
+def _groups(classes: int | str | None) -> int:
+    if isinstance(classes, int):
+        return classes
+    raise DataError("choosing the number of classes is not possible yet. Say how many: --classes 4")
+
+
+def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) -> Any:
+    from softcount.learn.fit import Plan
+
+    chosen = prior if request.prior is None else request.prior
+    how: Any = request.estimate
+    return Plan(wishes=asked, prior=chosen, estimate=how, target=request.target, watch=watch)
+
+
+def _starts_made(tell: Tell, n_init: int) -> Callable[[int, float], None]:
+    """Progress of the search: iteration 0 is a new start."""
+    begun = 0
+
+    def watch(iteration: int, objective: float) -> None:
+        nonlocal begun
+        begun += iteration == 0
+        tell("starts", begun - 1, n_init)
+        tell("iterations of this start", iteration, None)
+
+    return watch
+
+
+def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Any, tell: Tell) -> Evaluation | None:
+    folds = DEFAULT_FOLDS if request.folds is None else request.folds
+    if request.target is None or folds == 0:
+        return None
+    from softcount.learn.evaluate import cross_validate, hold_out
+
+    plan = _plan(request, asked, 1.0, None)
+    if request.holdout is not None:
+        return hold_out(table, plan, threads, request.holdout, request.seed)
+    return cross_validate(table, plan, threads, folds, request.seed)
+
+
+# -- models
+
+
+def load(path: str) -> Fitted:
+    """The model of a file."""
+    from softcount.files.model import load_model
+
+    return load_model(path)[0]
+
+
+def save(fitted: Fitted, output: str) -> None:
+    """Save the model whole or not at all; "-" sends it to standard output."""
+    from softcount.files.model import save_model
+
+    if output != "-":
+        save_model(fitted, output)
+        return
+    from softcount.cli.outputs import put_bytes
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.sc"
+        save_model(fitted, path)
+        put_bytes(path.read_bytes(), output)
+
+
+# -- answers
+
+
+def proba(fitted: Fitted, table: Table) -> np.ndarray:
+    """(rows x classes) probability of each class."""
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return fitted.proba(table, threads)
+
+
+def query(fitted: Fitted, of: Key, given: Mapping[Key, Any]) -> Any:
+    from softcount.models.answers import query as ask
+
+    return ask(fitted, of, given)
+
+
+def sample(fitted: Fitted, n: int, given: Mapping[Key, Any], seed: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.models.answers import sampled
+
+    return pa.table(sampled(fitted, n, given, np.random.default_rng(seed)))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunks:
+    """A few chunks of a table, to be gone through as a table is."""
+
+    chunks: list[Chunk]
+    n_rows: int
+
+    def tasks(self) -> list[Callable[[], Chunk]]:
+        return [lambda chunk=chunk: chunk for chunk in self.chunks]  # type: ignore[misc]
+
+
+def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> KeptChunks:
+    """The chunks that hold the rows (counted from 1); every chunk where none are named."""
+    wanted, kept, n_rows = set(rows), [], 0
+    for chunk in fitted.chunks(table):
+        n_rows += chunk.n_rows
+        here = range(chunk.start + 1, chunk.start + chunk.n_rows + 1)
+        if not wanted or not wanted.isdisjoint(here):
+            kept.append(chunk)
+    check_rows(wanted, n_rows)
+    return KeptChunks(kept, n_rows)
+
+
+def check_rows(rows: Iterable[int], n_rows: int) -> None:
+    for row in sorted(rows):
+        if row > n_rows:
+            raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Lines of reasons, and what each of the rows that were asked for holds."""
+
+    table: pa.Table
+    cells: list[Mapping[str, str]]
+
+
+def explain(fitted: Fitted, table: Table, rows: Sequence[int], against: str | None) -> Reasons:
+    """The reasons for every row, or for the rows asked for, counted from 1."""
+    from softcount.cli.known import class_value
+    from softcount.models.answers import explained
+    from softcount.report.reasons import cells_of, reasons_table, rows_of
+
+    chosen = None if against is None else class_value(fitted, against, "--against")
+    kept: Any = chunks_with(fitted, table, rows)
+    numbers = rows_of(kept.chunks)
+    reasons = reasons_table(fitted, explained(fitted, kept, chosen), numbers)
+    if not rows:
+        return Reasons(reasons, [])
+    places = {row: place for place, row in enumerate(numbers)}
+    return Reasons(reasons.take([places[row] for row in rows]), [cells_of(fitted, kept.chunks, row) for row in rows])

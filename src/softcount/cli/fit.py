@@ -1,0 +1,125 @@
+"""softcount fit: a table in, a model and what it says out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from softcount.cli.options import (
+    HOW,
+    Classes,
+    PriorWord,
+    data_argument,
+    json_option,
+    output_option,
+    reading_options,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from softcount.cli.engine import FitRequest
+
+SUFFIXES = {".gz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather"}
+"""Endings of data files, taken off to name the model."""
+
+EPILOG = """\b
+Examples:
+  softcount fit adult.csv --target income            learn to predict income
+  softcount fit cars.csv --classes 4                 find four classes of cars
+  softcount fit visits.csv --target stayed --kind zip=categorical --kind id=ignore
+  zcat big.csv.gz | softcount fit - --target y -o big.sc
+
+With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
+it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that)."""
+
+
+@click.command("fit", epilog=EPILOG, short_help="Learn a model from a table.")
+@data_argument
+@click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
+@click.option(
+    "--classes", type=Classes(), metavar="N|auto", help="How many classes to look for (no --target).  [default: auto]"
+)
+@reading_options
+@click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
+@click.option("--prior", type=PriorWord(), help="Imagined counts per level: a number, or auto, flat, jeffreys, row.")
+@click.option(
+    "--estimate", type=click.Choice(HOW), default="mean", show_default=True, help="How counts become parameters."
+)
+@click.option(
+    "--holdout",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="FRACTION",
+    help="Try the model on this share of the rows, left out of its training.",
+)
+@click.option(
+    "--folds", type=click.IntRange(0), metavar="K", help="Try the model on each of K parts in turn.  [default: 5]"
+)
+@seed_option
+@click.option("--starts", type=click.IntRange(1), metavar="N", help="Starts of the search for classes.  [default: 10]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
+@output_option("The model file.  [default: DATA's name with .sc, in this folder]")
+@json_option
+def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> None:
+    """Learn a model from the table DATA and say what it found.
+
+    Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
+    most, and what was missing or left out; saves the model.
+    """
+    check_together(asked)
+    from softcount.cli import engine
+    from softcount.cli.outputs import check_output, refuse_overwriting
+
+    saved = output or default_output(data)
+    refuse_overwriting(saved, data)
+    check_output(saved)
+    request = engine.FitRequest(data=data, **asked)
+    run(request, saved, json_wanted)
+
+
+def check_together(asked: dict[str, Any]) -> None:
+    """Refuse options that contradict each other."""
+    if asked["target"] is None:
+        _refuse(asked, ("holdout", "folds"), "needs --target")
+    else:
+        _refuse(asked, ("classes",), "is for looking for classes; it cannot be given with --target")
+    if asked["holdout"] is not None and asked["folds"] is not None:
+        raise click.UsageError("--holdout and --folds cannot both be given")
+    if asked["folds"] == 1:
+        raise click.UsageError("--folds 1 leaves nothing to learn from; give 2 or more, or 0 for none")
+
+
+def _refuse(asked: dict[str, Any], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if asked[name] is not None:
+            raise click.UsageError(f"--{name} {why}")
+
+
+def default_output(data: str) -> str:
+    """The data's name with the ending .sc, in the working directory.
+
+    >>> default_output("tables/adult.csv.gz"), default_output("-")
+    ('adult.sc', 'model.sc')
+    """
+    path = Path("model" if data == "-" else Path(data).name)
+    while path.suffix.lower() in SUFFIXES:
+        path = path.with_suffix("")
+    return f"{path.name}.sc"
+
+
+def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
+    from softcount.cli import engine
+    from softcount.cli.outputs import put_document, put_page
+    from softcount.report.fit import FitReport, fit_document, fit_page
+    from softcount.report.progress import progress_on
+
+    with progress_on(sys.stderr) as tell:
+        learned = engine.fit(request, tell)
+    engine.save(learned.fitted, saved)
+    report = FitReport(learned.fitted, learned.evaluation, learned.n_rows, saved, data=request.data)
+    if json_wanted:
+        put_document(fit_document(report))
+    else:
+        put_page(fit_page(report), on_error_stream=saved == "-")

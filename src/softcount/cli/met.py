@@ -1,0 +1,46 @@
+"""What prediction met in a table that its owner wants to know, said on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from softcount.cli.streams import say
+from softcount.report.document import key_text
+from softcount.report.text import counted, listed
+
+if TYPE_CHECKING:
+    from softcount.models.fitted import Fitted
+    from softcount.table import Key, Table
+
+
+def say_what_was_met(fitted: Fitted, table: Table) -> None:
+    """Columns that are not there or not known, cells missing, levels never seen: a note each."""
+    for note in notes_on(fitted, table):
+        say(f"note: {note}")
+
+
+def notes_on(fitted: Fitted, table: Table) -> list[str]:
+    given = set(table.source.keys)
+    absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
+    extra = [key for key in table.source.keys if key not in table.keys and key != fitted.target]
+    notes = []
+    if absent:
+        notes.append(f"not in the table, so no evidence: {_names(absent)}")
+    if extra:
+        notes.append(f"not in the model, so not used: {_names(extra)}")
+    notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
+    notes += _cells(table.unseen, absent, "cell", "with levels the model has never seen")
+    return notes
+
+
+def _cells(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate: str) -> list[str]:
+    found = {key: count for key, count in counts.items() if count and key not in set(absent)}
+    if not found:
+        return []
+    where = listed([f"{key_text(key)} ({count:,})" for key, count in found.items()])
+    return [f"{counted(sum(found.values()), noun)} {fate}: {where}"]
+
+
+def _names(keys: Iterable[Key]) -> str:
+    return listed([key_text(key) for key in keys])

@@ -1,0 +1,169 @@
+"""What every estimator shares: opening tables, answering, saving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.estimators.inputs import checked, is_table, say_met
+from softcount.learn.fit import Plan
+from softcount.learn.em import Stop
+from softcount.models.answers import COUNT, CLASS, explained, fills, query, sampled
+from softcount.models.fitted import Fitted
+from softcount.models.leaves import wishes_of
+from softcount.run.threads import Threads
+from softcount.table import MISSING, Table
+from softcount.table.schema import Key
+
+
+class Posteriors:
+    """`posterior_["column"]`: the posterior of that column's parameters in every group."""
+
+    def __init__(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+
+    def __getitem__(self, key: Key) -> Any:
+        return self._fitted.posterior(key)
+
+    def keys(self) -> list[Key]:
+        return [leaf.key for leaf in self._fitted.star.leaves]
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+
+class FittedEstimator(BaseEstimator):
+    """An estimator around a `Fitted` model in `fitted_`."""
+
+    fitted_: Fitted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _missing(self) -> tuple[str, ...]:
+        words = getattr(self, "missing", None)
+        return MISSING if words is None else tuple(words)
+
+    def _plan(self, stop: Stop, **more: Any) -> Plan:
+        return Plan(wishes=wishes_of(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
+
+    def _closed(self, X: Any) -> tuple[Fitted, Table]:
+        check_is_fitted(self, "fitted_")
+        data = checked(self, X, reset=False)
+        return self.fitted_, self.fitted_.table(data)
+
+    def _answer(self, X: Any, method: str) -> np.ndarray:
+        fitted, table = self._closed(X)
+        with Threads(self.n_jobs) as threads:
+            result = getattr(fitted, method)(table, threads)
+        say_met(table)
+        return result
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(rows x groups) probability of each group given what the row says."""
+        return self._answer(X, "proba")
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
+        return self._answer(X, "log_proba")
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density of each row under the model, groups summed out."""
+        return self._answer(X, "score_rows")
+
+    def explain(self, X: Any, against: Any = None) -> Any:
+        """An Arrow table of what each column adds to the log-odds of the row's class against the runner-up.
+
+        The columns add up to the log-odds exactly; a missing cell adds 0. `against` names another class to compare with.
+        """
+        import pyarrow as pa
+
+        fitted, table = self._closed(X)
+        parts = explained(fitted, table, against).parts
+        return pa.table({name: pa.array(values) for name, values in parts.items()})
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """An Arrow table of n new rows; cells named in `given` are held, and the others follow from them."""
+        import pyarrow as pa
+
+        check_is_fitted(self, "fitted_")
+        if n < 0 or int(n) != n:
+            raise DataError(f"sample needs a number of rows of 0 or more, not {n}.")
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return pa.table(sampled(self.fitted_, int(n), given, rng))
+
+    def query(self, of: Key, given: Any = None) -> Any:
+        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number."""
+        check_is_fitted(self, "fitted_")
+        return query(self.fitted_, of, given)
+
+    def impute(self, X: Any) -> Any:
+        """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
+        from softcount.estimators.filling import filled
+
+        fitted, table = self._closed(X)
+        return filled(X, fills(fitted, table), fitted.schema)
+
+    def augment(self, X: Any) -> Any:
+        """An Arrow table of every row once per group, with the expected count of that row in that group."""
+        import pyarrow as pa
+
+        from softcount.estimators.filling import arrow_of
+
+        proba = self.predict_proba(X)
+        rows, groups = proba.shape
+        table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
+        names = [self.fitted_.names[g] for g in range(groups)] * rows
+        return table.append_column(CLASS, pa.array(names)).append_column(COUNT, pa.array(proba.ravel()))
+
+    @property
+    def params_(self) -> dict[Key, dict[str, np.ndarray]]:
+        return self.fitted_.params
+
+    @property
+    def levels_(self) -> dict[Key, list[object]]:
+        return self.fitted_.levels
+
+    @property
+    def counts_(self) -> Counts:
+        return self.fitted_.counts
+
+    @property
+    def posterior_(self) -> Posteriors:
+        return Posteriors(self.fitted_)
+
+    @property
+    def notes_(self) -> list[str]:
+        return self.fitted_.notes
+
+    @property
+    def n_parameters_(self) -> int:
+        return self.fitted_.n_parameters
+
+    @property
+    def influence_(self) -> dict[Key, float]:
+        return dict(self.fitted_.influence())
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
+        from softcount.estimators.saving import save_estimator
+
+        check_is_fitted(self, "fitted_")
+        save_estimator(self, path)
+
+
+__all__ = ["FittedEstimator", "Posteriors", "is_table"]

@@ -1,0 +1,82 @@
+"""Holes filled in whatever type the table came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.estimators.inputs import is_table
+from softcount.table.schema import Key, Schema
+
+Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
+
+
+def filled(X: Any, fills: Fills, schema: Schema) -> Any:
+    """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given."""
+    if not is_table(X):
+        return _filled_array(X, fills)
+    if hasattr(X, "iloc"):
+        return _filled_pandas(X, fills)
+    table = arrow_of(X, schema)
+    for key, (rows, values) in fills.items():
+        table = _filled_arrow(table, str(key), rows, values)
+    if hasattr(X, "with_columns"):
+        return type(X)(table)
+    return {name: table[name].to_pylist() for name in table.column_names} if isinstance(X, dict) else table
+
+
+def _filled_array(X: Any, fills: Fills) -> np.ndarray:
+    out = np.array(X, copy=True)
+    if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind in "US":
+        out = out.astype(object)
+    for key, (rows, values) in fills.items():
+        out[rows, key] = values
+    return out
+
+
+def _filled_pandas(X: Any, fills: Fills) -> Any:
+    out = X.copy()
+    for key, (rows, values) in fills.items():
+        at = list(out.columns).index(key) if key in out.columns else int(key)  # type: ignore[arg-type]
+        column = out.iloc[:, at].copy()
+        if column.dtype.kind in "iu" or str(column.dtype).startswith(("Int", "UInt")):
+            column = column.astype("Float64" if str(column.dtype)[0] in "IU" else float)
+        column.iloc[rows] = values
+        out = out.assign(**{str(key): column}) if isinstance(key, str) else _replaced(out, at, column)
+    return out
+
+
+def _replaced(frame: Any, at: int, column: Any) -> Any:
+    frame = frame.copy()
+    frame.isetitem(at, column)
+    return frame
+
+
+def _filled_arrow(table: Any, name: str, rows: np.ndarray, values: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    if name not in table.column_names:
+        return table.append_column(name, pa.array(list(values)))
+    at = table.column_names.index(name)
+    cells = table[name].to_pylist()
+    for row, value in zip(rows, values.tolist(), strict=True):
+        cells[row] = value
+    return table.set_column(at, name, pa.array(cells))
+
+
+def arrow_of(X: Any, schema: Schema) -> Any:
+    """X as an Arrow table, whatever it is."""
+    import pyarrow as pa
+
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, dict):
+        return pa.table(X)
+    if hasattr(X, "__arrow_c_stream__"):
+        return pa.table(X)
+    if is_table(X):
+        raise DataError(f"give the rows themselves (a frame or an array), not {type(X).__name__}.")
+    array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    return pa.table({str(j): pa.array(array[:, j].tolist()) for j in range(array.shape[1])})

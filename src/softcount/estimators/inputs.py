@@ -1,0 +1,128 @@
+"""What users pass as X, y and weights, checked and opened as tables."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
+
+from softcount.errors import DataError, DataWarning
+from softcount.table import Table, check_weights, code_labels
+
+
+def is_table(X: Any) -> bool:
+    """Whether X has named columns of its own: a frame, an Arrow table, a file, or an opened table."""
+    named = (str, os.PathLike, Mapping, Table)
+    return isinstance(X, named) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+
+
+def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+    """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type."""
+    if is_table(X):
+        return X
+    return validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False, ensure_min_samples=int(reset)
+    )
+
+
+def remember_columns(estimator: Any, table: Table, X: Any) -> None:
+    """scikit-learn's record of what was fitted: how many columns, and their names if all are text."""
+    if not is_table(X):
+        return
+    estimator.n_features_in_ = len(table.keys)
+    if all(isinstance(key, str) for key in table.keys):
+        estimator.feature_names_in_ = np.array(table.keys, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def rows_in(X: Any) -> int | None:
+    """How many rows, where that is known without reading."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        return int(shape[0])
+    if hasattr(X, "num_rows"):
+        return int(X.num_rows)
+    if isinstance(X, Mapping) and X:
+        return len(next(iter(X.values())))
+    return getattr(X, "n_rows", None)
+
+
+def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted classes and a code per row, after scikit-learn's checks."""
+    rows = rows_in(X)
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] == 1:
+        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
+        warnings.warn(message, DataConversionWarning, stacklevel=3)
+        y = np.asarray(y).ravel()
+    elif len(shape) > 1:
+        raise DataError(f"y should be a 1d array, got an array of shape {shape} instead.")
+    if sparse.issparse(y):
+        raise DataError("y is sparse; give one label per row.")
+    classes, codes = code_labels(y)
+    if rows is not None and len(codes) != rows:
+        raise DataError(f"Found input variables with inconsistent numbers of samples: [{rows}, {len(codes)}]")
+    return classes, codes
+
+
+def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Row weights checked, or None."""
+    if sample_weight is None:
+        return None
+    rows = rows_in(X)
+    if np.ndim(sample_weight) == 0:
+        sample_weight = np.full(rows or 0, float(sample_weight))
+    if np.ndim(sample_weight) != 1:
+        raise DataError("Sample weights must be 1D array or scalar")
+    return check_weights(sample_weight, rows if rows is not None else len(sample_weight))
+
+
+def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
+    """Rows of weight zero taken out: they count for nothing, not even as a level seen."""
+    if weights is None or (weights > 0).all():
+        return X, weights, codes
+    keep = weights > 0
+    if hasattr(X, "filter") and hasattr(X, "schema") and hasattr(X, "num_rows"):
+        import pyarrow as pa
+
+        X = X.filter(pa.array(keep))
+    elif isinstance(X, Mapping):
+        X = {key: np.asarray(values, dtype=object)[keep].tolist() for key, values in X.items()}
+    elif not isinstance(X, (str, os.PathLike, Table)):
+        from sklearn.utils import _safe_indexing
+
+        X = _safe_indexing(X, np.flatnonzero(keep))
+    else:
+        return X, weights, codes
+    return X, weights[keep], None if codes is None else codes[keep]
+
+
+def say_met(table: Table) -> None:
+    """One warning with what prediction met: missing cells, levels never seen, columns not there."""
+    unseen = {key: n for key, n in table.unseen.items() if n}
+    missing = int(sum(table.missing.values()))
+    parts = []
+    if unseen:
+        named = ", ".join(f"{key!r} ({n:,})" for key, n in list(unseen.items())[:5])
+        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {named}")
+    if missing:
+        parts.append(f"{missing:,} cells are missing and were taken as no evidence")
+    parts += [note for note in table.notes if "not in the data" in note]
+    if parts:
+        warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
+
+
+def known_columns(X: Any) -> list[Any]:
+    """The names of a table's columns, where they can be had without reading."""
+    for name in ("columns", "column_names"):
+        if hasattr(X, name):
+            return list(getattr(X, name))
+    return list(X) if isinstance(X, Mapping) else []

@@ -1,0 +1,235 @@
+"""Naive Bayes over any table, with labels that may have gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.counts import ROOT
+from softcount.errors import DataError
+from softcount.estimators.base import FittedEstimator
+from softcount.estimators.inputs import (
+    checked,
+    is_table,
+    known_columns,
+    labels_of,
+    remember_columns,
+    weights_of,
+    without_zeros,
+)
+from softcount.learn.em import Stop
+from softcount.learn.fit import Plan, fit_labelled, imagine_classes
+from softcount.models.align import aligned, united
+from softcount.models.fitted import Fitted
+from softcount.models.linear import linear_form
+from softcount.priors import Dirichlet
+from softcount.run.threads import Threads
+from softcount.table import Table, open_table
+
+
+class NaiveBayes(ClassifierMixin, FittedEstimator):
+    """Naive Bayes: columns of any kind, independent given the class.
+
+    `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
+    column of `X`, and its unknown labels (None, NaN) are learned from as unlabelled rows. Missing cells are no
+    evidence. `kinds` says what columns are where looking at them is not enough.
+
+    >>> import numpy as np
+    >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
+    >>> model.predict(np.array([["blue"]]))
+    array(['plum'], dtype='<U5')
+    """
+
+    def __init__(
+        self,
+        kinds: Any = None,
+        prior: Any = 1.0,
+        estimate: str = "mean",
+        class_prior: Any = None,
+        unlabelled_weight: float = 1.0,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        missing: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.prior = prior
+        self.estimate = estimate
+        self.class_prior = class_prior
+        self.unlabelled_weight = unlabelled_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.missing = missing
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
+        """Learn from rows and their classes, in one pass if every class is known."""
+        self._keep(self._learn(X, y, sample_weight))
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, forced: Any = None, reset: bool = True) -> Fitted:
+        """A fitted model of these rows alone; `forced` kinds make it add to an earlier one."""
+        if y is None:
+            raise DataError(
+                "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
+            )
+        data = checked(self, X, reset=reset)
+        target = y if isinstance(y, str) and is_table(X) else None
+        weights = weights_of(sample_weight, data)
+        found, codes = (None, None) if target is not None else self._labels(y, data, weights)
+        data, weights, codes = without_zeros(data, weights, codes)
+        plan = self._class_plan(target)
+        table = open_table(
+            data, kinds=(forced or plan.wishes.forced), levels=prior_levels(self.prior), missing=self._missing(),
+            target=target, labels=codes, weights=weights,
+        )  # fmt: skip
+        if reset:
+            remember_columns(self, table, X)
+        with Threads(self.n_jobs) as threads:
+            return fit_labelled(table, plan, threads, found)
+
+    def _labels(self, y: Any, data: Any, weights: Any) -> tuple[list[Any], np.ndarray]:
+        if isinstance(y, str):
+            raise DataError(f"y={y!r} names a column, but X is a bare array. Give the labels themselves.")
+        classes, codes = labels_of(y, data)
+        if weights is not None and len(classes):
+            seen = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes)) > 0
+            moved = np.where(seen, np.cumsum(seen) - 1, -1)
+            codes = np.where(codes >= 0, moved[np.maximum(codes, 0)], -1).astype(np.int32)
+            classes = classes[seen]
+        return list(classes), codes
+
+    def _class_plan(self, target: Any) -> Plan:
+        stop = Stop(self.max_iter, self.tol)
+        more = {"class_prior": self.class_prior, "unlabelled_weight": self.unlabelled_weight, "target": target}
+        return self._plan(stop, **more)
+
+    def _keep(self, fitted: Fitted) -> None:
+        self.fitted_ = fitted
+        self.classes_ = class_array(fitted.classes or [])
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NaiveBayes:
+        """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
+        first = not hasattr(self, "fitted_")
+        if first:
+            fitted = self._learn(X, y, sample_weight)
+            if classes is not None:
+                fitted = _with_classes(fitted, list(np.asarray(classes)), self._class_plan(fitted.target))
+            self._keep(fitted)
+            return self
+        more = self._more(X, y, sample_weight)
+        unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
+        if unknown:
+            raise DataError(f"class {unknown[0]!r} was not there at the first call of partial_fit. Name every class in `classes`.")
+        self._keep(self._joined(self.fitted_, more, 1.0))
+        return self
+
+    def _more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        fields = [spec for spec in self.fitted_.schema.fields]
+        forced = {spec.key: spec.kind if spec.used else "ignore" for spec in fields}
+        here = known_columns(X)
+        if here:
+            forced = {key: kind for key, kind in forced.items() if key in here}
+        return self._learn(X, y, sample_weight, forced=forced, reset=False)
+
+    def _joined(self, left: Fitted, right: Fitted, sign: float) -> Fitted:
+        star, classes = united(left, right)
+        mine, theirs = aligned(left, star, classes), aligned(right, star, classes)
+        counts = mine + theirs if sign > 0 else mine - theirs
+        plan = self._class_plan(left.target)
+        imagined = imagine_classes(star, counts, plan)
+        missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
+        estimates = star.estimate(counts, imagined)
+        return replace(
+            left, star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing
+        )
+
+    def merge(self, other: NaiveBayes) -> NaiveBayes:
+        """A new model of both tables: their counts, added."""
+        check_is_fitted(self, "fitted_")
+        check_is_fitted(other, "fitted_")
+        merged = type(self)(**self.get_params(deep=False))
+        merged._keep(self._joined(self.fitted_, other.fitted_, 1.0))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(merged, name, getattr(self, name))
+        return merged
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
+        """Take rows that were learned from back out of the counts."""
+        check_is_fitted(self, "fitted_")
+        gone = self._more(X, y, sample_weight)
+        left = self._joined(self.fitted_, gone, -1.0)
+        if (left.counts[ROOT] < -1e-9).any():
+            raise DataError("more rows of a class are to be forgotten than were learned. Give rows the model was fitted on.")
+        self._keep(left)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class of each row."""
+        proba = self._answer(X, "proba")
+        return self.classes_[proba.argmax(axis=1)] if len(proba) else self.classes_[:0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted right; `y` may be the name of a column of X."""
+        if isinstance(y, str) and is_table(X):
+            y = column_of(X, y)
+        return super().score(X, y, sample_weight)
+
+    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
+        check_is_fitted(self, "fitted_")
+        return linear_form(self.fitted_)
+
+    @property
+    def class_prior_(self) -> np.ndarray:
+        return self.fitted_.shares
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        return self.fitted_.counts[ROOT]
+
+
+def class_array(classes: list[Any]) -> np.ndarray:
+    """Classes as an array of their own type; mixed types stay objects."""
+    kinds = {type(c) for c in classes}
+    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
+
+
+def prior_levels(prior: Any) -> dict[Any, list[Any]]:
+    """Levels that priors name: they exist whether seen or not."""
+    if not isinstance(prior, Mapping):
+        return {}
+    named = {key: p.levels for key, p in prior.items() if isinstance(p, Dirichlet)}
+    return {key: list(levels) for key, levels in named.items() if levels is not None}
+
+
+def column_of(X: Any, name: str) -> Any:
+    """One column of a frame, an Arrow table, a mapping or a file, as Python values."""
+    if isinstance(X, Mapping):
+        return X[name]
+    if isinstance(X, Table) or not hasattr(X, "__getitem__"):
+        raise DataError(f"give the labels themselves: column {name!r} cannot be taken from {type(X).__name__}.")
+    column = X[name]
+    return column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column)
+
+
+def _with_classes(fitted: Fitted, classes: list[Any], plan: Plan) -> Fitted:
+    missing = [c for c in fitted.classes or [] if c not in classes]
+    if missing:
+        raise DataError(f"class {missing[0]!r} is in y but not in `classes`.")
+    from softcount.models.align import sorted_levels
+
+    names = sorted_levels(classes)
+    leaves = tuple(replace(x, setting=replace(x.setting, groups=len(names))) for x in fitted.star.leaves)
+    star = replace(fitted.star, leaves=leaves, groups=len(names))
+    counts = aligned(fitted, star, names)
+    imagined = imagine_classes(star, counts, plan)
+    return replace(fitted, star=star, counts=counts, imagined=imagined, classes=names, estimates=star.estimate(counts, imagined))
+
+

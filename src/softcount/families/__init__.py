@@ -1,0 +1,31 @@
+"""Distributions, one file each. Importing this package fills the registry."""
+
+from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
+from softcount.families.bernoulli import Bernoulli
+from softcount.families.binomial import Binomial
+from softcount.families.categorical import Categorical
+from softcount.families.joint import Joint
+from softcount.families.lognormal import LogNormal
+from softcount.families.multinomial import Multinomial
+from softcount.families.multinormal import Multinormal
+from softcount.families.normal import Normal
+from softcount.families.poisson import Poisson
+
+__all__ = [
+    "FAMILIES",
+    "HOWS",
+    "Bernoulli",
+    "Binomial",
+    "Categorical",
+    "Family",
+    "How",
+    "Hyper",
+    "Joint",
+    "LogNormal",
+    "Multinomial",
+    "Multinormal",
+    "Normal",
+    "Params",
+    "Poisson",
+    "Setting",
+]

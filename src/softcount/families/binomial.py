@@ -1,0 +1,96 @@
+"""Binomial blocks: successes of trials, two columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from softcount.errors import DataError
+from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, register, where_first
+from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
+from softcount.families.poisson import check_counts
+from softcount.numerics.twofold import Twofold
+from softcount.priors import Beta
+from softcount.table.schema import Key, Kind
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Binomial(Family):
+    """Successes of trials: `{("hits", "shots"): "binomial"}`. Statistics are failures and successes."""
+
+    name = "binomial"
+    kind = Kind.COUNT
+    block = True
+
+    def width(self, setting: Setting) -> int:
+        return 2
+
+    def check(self, column: np.ndarray, key: Key, start: int) -> None:
+        for part, name in zip(column.T, key if isinstance(key, tuple) else (key, key), strict=True):
+            check_counts(part, name, start)
+        bad = column[:, 0] > column[:, 1]
+        if bad.any():
+            raise DataError(f"block {key!r}: row {where_first(bad, start)} has more successes than trials.")
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        successes, trials = column.T
+        return np.nan_to_num(np.stack([trials - successes, np.where(np.isnan(trials), np.nan, successes)], axis=1))
+
+    def base(self, column: np.ndarray) -> np.ndarray | float:
+        failures, successes = self.features(column, Setting()).T
+        return gammaln(failures + successes + 1) - gammaln(failures + 1) - gammaln(successes + 1)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        return {"alpha": concentration(prior, self, setting, 2)}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        counts = np.maximum(stats.value, 0.0)
+        params = {"probability": estimated(counts, hyper["alpha"], how, self.name)[..., 1]}
+        if how == "predictive":
+            params["alpha"] = counts + hyper["alpha"]
+        return params
+
+    def natural(self, params: Params) -> np.ndarray:
+        p = params["probability"]
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.stack([np.log1p(-p), np.log(p)], axis=-1), CLAMPED)
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        counts = self.features(column, setting)
+        if "alpha" not in params:
+            return counts @ self.natural(params).T
+        beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
+        return betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta)
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+        p = params["probability"]
+        return Categorical().log_prior({"probability": np.stack([1 - p, p], axis=-1)}, hyper, how)
+
+    evidence = Categorical.evidence
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Beta:
+        after = np.maximum(stats.value, 0.0) + hyper["alpha"]
+        return Beta(after[..., 1], after[..., 0])
+
+    def free(self, setting: Setting, groups: int) -> int:
+        return groups
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One trial per row: the number of trials is not modelled."""
+        hits = (rng.random(len(groups)) < params["probability"][groups]).astype(np.float64)
+        return np.stack([hits, np.ones(len(groups))], axis=1)
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return [f"{100 * p:.1f} % successes" for p in params["probability"]]
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        p = params["probability"]
+        return divergence_of_shares(np.stack([1 - p, p], axis=1), shares)
+
+    def check_params(self, params: Params) -> str | None:
+        p = params["probability"]
+        return None if ((p >= 0) & (p <= 1)).all() else "its probabilities are not between 0 and 1"

@@ -1,0 +1,114 @@
+"""Joint tables: several dependent discrete columns as one, a probability for every combination of levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from softcount.errors import ResourceError
+from softcount.families.base import How, Hyper, Params, Setting, register
+from softcount.families.categorical import Categorical, estimated
+from softcount.numerics.twofold import Twofold
+from softcount.priors import Dirichlet
+
+MOST_CELLS = 20_000_000
+STEPS = 200
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Joint(Categorical):
+    """A block of discrete columns: `{("a", "b"): "categorical"}`.
+
+    Statistics count every pattern of levels, a missing cell being one more level of its column, so rows with some
+    cells missing are kept and shared out over the combinations they could be.
+    """
+
+    shape: tuple[int, ...] = ()
+
+    name = "joint"
+    block = True
+
+    def width(self, setting: Setting) -> int:
+        return prod(m + 1 for m in self.shape)
+
+    def combine(self, codes: np.ndarray) -> np.ndarray:
+        """One code for each row's pattern of levels; 0 where every cell is missing, a new level being missing."""
+        combined = np.zeros(len(codes), dtype=np.int32)
+        for column, m in zip(codes.T, self.shape, strict=True):
+            combined = combined * np.int32(m + 1) + np.where(column > m, 0, column).astype(np.int32)
+        return combined
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        counts = np.maximum(stats.value, 0.0).reshape(*stats.shape[:-1], *(m + 1 for m in self.shape))
+        lead = counts.ndim - len(self.shape)
+        whole = counts[(..., *(slice(1, None),) * len(self.shape))]
+        partial = counts.copy()
+        partial[(..., *(slice(1, None),) * len(self.shape))] = 0.0
+        partial[(..., *(0,) * len(self.shape))] = 0.0
+        alpha = hyper["alpha"]
+        shares = estimated(whole.reshape(*whole.shape[:lead], -1), alpha, "mean" if partial.any() else how, self.name)
+        if partial.any():
+            shares = self._shared_out(whole, partial, shares, alpha, how)
+        reserve = 0.0 if how == "ml" else alpha.mean(axis=-1)
+        return {"probability": shares, "unseen": np.zeros(shares.shape[:-1]) + 0.0 * reserve}
+
+    def _shared_out(self, whole: np.ndarray, partial: np.ndarray, shares: np.ndarray, alpha: np.ndarray, how: How):
+        """Shares that count a partly missing row towards every combination it could be, to convergence."""
+        for _ in range(STEPS):
+            before = shares
+            table = shares.reshape(whole.shape)
+            ratio = np.divide(partial, extended(table, len(self.shape)), out=np.zeros_like(partial), where=partial > 0)
+            expected = table * spread_back(ratio, len(self.shape))
+            shares = estimated((whole + expected).reshape(shares.shape), alpha, how, self.name)
+            if np.abs(shares - before).max() < 1e-14:
+                break
+        return shares
+
+    def table(self, params: Params) -> np.ndarray:
+        shares = params["probability"]
+        full = extended(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
+        full[(..., *(0,) * len(self.shape))] = 1.0
+        with np.errstate(divide="ignore"):
+            flat = np.log(full.reshape(*shares.shape[:-1], -1))
+        return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        return (column[:, None] == np.arange(self.width(setting))).astype(np.float64)
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
+        shares = self.estimate(stats, hyper, "ml")["probability"]
+        seen = stats.value[..., 1:].sum(axis=-1, keepdims=True)
+        return Dirichlet(shares * seen + hyper["alpha"])
+
+    def free(self, setting: Setting, groups: int) -> int:
+        return groups * (prod(self.shape) - 1)
+
+
+def joint_of(levels: list[tuple[object, ...]], groups: int) -> tuple[Joint, tuple[object, ...]]:
+    """The family for these columns and its combined levels; refused before anything is allocated if too large."""
+    shape = tuple(len(part) for part in levels)
+    cells = prod(m + 1 for m in shape) * groups
+    if cells > MOST_CELLS:
+        raise ResourceError(
+            f"a joint table of {len(shape)} columns needs {cells:,} cells; at most {MOST_CELLS:,} are allowed. "
+            "Split the block into smaller ones, or model the columns one by one."
+        )
+    return Joint(shape), tuple(product(*levels))
+
+
+def extended(table: np.ndarray, columns: int) -> np.ndarray:
+    """The table with a 'missing' level first in each column, holding the sum over that column."""
+    for axis in range(table.ndim - columns, table.ndim):
+        table = np.concatenate([table.sum(axis=axis, keepdims=True), table], axis=axis)
+    return table
+
+
+def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
+    """For every full combination, the sum over the patterns it could stand behind."""
+    for axis in range(ratio.ndim - columns, ratio.ndim):
+        ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
+    return ratio

@@ -1,0 +1,92 @@
+"""Multinomial blocks: several counts per row, such as words of a text, sharing one set of probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from softcount.errors import DataError
+from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, register, where_first
+from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
+from softcount.numerics.twofold import Twofold
+from softcount.priors import Dirichlet
+from softcount.table.schema import Key, Kind
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Multinomial(Family):
+    """A block of counts. Statistics are the totals of each column; a missing count adds nothing."""
+
+    name = "multinomial"
+    kind = Kind.COUNT
+    block = True
+
+    def width(self, setting: Setting) -> int:
+        return len(setting.levels)
+
+    def check(self, column: np.ndarray, key: Key, start: int) -> None:
+        bad = column < 0
+        if bad.any():
+            row = where_first(bad, start)
+            raise DataError(f"Negative values in data: row {row} of block {key!r} has a count below 0.")
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        return np.where(np.isnan(column), 0.0, column)
+
+    def base(self, column: np.ndarray) -> np.ndarray | float:
+        counts = np.where(np.isnan(column), 0.0, column)
+        return gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        counts = np.maximum(stats.value, 0.0)
+        params = {"probability": estimated(counts, hyper["alpha"], how, self.name)}
+        if how == "predictive":
+            params["alpha"] = counts + hyper["alpha"]
+        return params
+
+    def natural(self, params: Params) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(params["probability"]), CLAMPED)
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        counts = self.features(column, setting)
+        if "alpha" not in params:
+            return counts @ self.natural(params).T
+        return np.stack([_polya(counts, alpha) for alpha in params["alpha"]], axis=1)
+
+    log_prior = Categorical.log_prior
+    evidence = Categorical.evidence
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
+        return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
+
+    def free(self, setting: Setting, groups: int) -> int:
+        return groups * max(self.width(setting) - 1, 0)
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One draw of a single count per row: the block's size is not modelled."""
+        shares = params["probability"][groups]
+        return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return Categorical().describe(params, setting)
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        return divergence_of_shares(params["probability"], shares)
+
+    def check_params(self, params: Params) -> str | None:
+        return Categorical().check_params(params)
+
+
+def _polya(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Log-probability of each row's counts, the probabilities integrated out."""
+    total, mass = counts.sum(axis=1), alpha.sum()
+    parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
+    return parts + gammaln(mass) - gammaln(mass + total)

@@ -1,0 +1,210 @@
+"""Normal columns: a mean and a variance per group, the variance free, shared or known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import gammaln, ndtr, stdtr
+
+from softcount.errors import DataError
+from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
+from softcount.numerics.twofold import Twofold
+from softcount.priors import NormalInverseChi2
+from softcount.table.schema import Kind
+
+HALF_LOG_2PI = 0.9189385332046727
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Normal(Family):
+    """Real numbers around a mean.
+
+    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a imagined rows the
+    variance is (SS + a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance
+    between classes, between the columns that hold equal instances, or both; `variance` fixes it.
+    """
+
+    tied: Literal["classes", "columns", "both"] | None = None
+    variance: float | None = None
+
+    name = "normal"
+    kind = Kind.REAL
+
+    def __post_init__(self) -> None:
+        if self.tied not in (None, "classes", "columns", "both"):
+            raise DataError(f"tied={self.tied!r}: use None, 'classes', 'columns' or 'both'.")
+        if self.variance is not None and not self.variance > 0:
+            raise DataError(f"a known variance is a positive number, not {self.variance}.")
+
+    def width(self, setting: Setting) -> int:
+        return 3
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        moved = (column - setting.anchor) * setting.scale
+        present = ~np.isnan(column)
+        moved = np.where(present, moved, 0.0)
+        return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        pooled = stats.sum(0)
+        rows, mean, squares = moments(pooled)
+        spread = squares / np.maximum(rows, 1e-300)
+        hyper = {"floor": self._floor(spread, mean, setting), "centre": mean, "whole": spread}
+        known = np.zeros(1) if self.variance is None else self.variance * setting.scale**2
+        hyper["known"] = np.broadcast_to(known, mean.shape)
+        if isinstance(prior, NormalInverseChi2):
+            unit = setting.scale
+            return hyper | {
+                "mu": (np.asarray(prior.mean) - setting.anchor) * unit,
+                "kappa": np.broadcast_to(np.asarray(prior.kappa, float), mean.shape),
+                "nu": np.broadcast_to(np.asarray(prior.nu, float), mean.shape),
+                "s2": np.asarray(prior.variance) * unit**2,
+            }
+        rows_imagined = np.full(mean.shape, scalar_prior(prior, self))
+        return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}
+
+    def _floor(self, spread: np.ndarray, mean: np.ndarray, setting: Setting) -> np.ndarray:
+        # A column with no spread at all still needs a width: its own resolution.
+        resolution = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(setting.anchor * setting.scale))
+        return np.maximum(spread * setting.floor, np.maximum(resolution, 1e-150) ** 2)
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        rows, mean, squares = moments(stats)
+        plain = how == "ml"
+        kappa, nu = (0.0, 0.0) if plain else (hyper["kappa"], hyper["nu"])
+        weight = rows + kappa
+        pull = np.where(weight > 0, kappa / np.where(weight > 0, weight, 1.0), 0.0)
+        squares = squares + pull * rows * (mean - hyper["mu"]) ** 2 + nu * hyper["s2"]
+        mean = np.where(weight > 0, mean + pull * (hyper["mu"] - mean), hyper["centre"])
+        variance = self._variance(squares, rows + nu, hyper)
+        params = {"mean": mean, "variance": variance}
+        if how == "predictive":
+            params |= self._student(variance, rows, weight, nu, hyper)
+        return params
+
+    def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
+        axes = {None: (), "classes": (0,), "columns": (1,), "both": (0, 1)}[self.tied]
+        if axes:
+            squares = np.broadcast_to(squares.sum(axis=axes, keepdims=True), squares.shape)
+            rows = np.broadcast_to(rows.sum(axis=axes, keepdims=True), rows.shape)
+        raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
+        variance = np.maximum(raw, hyper["floor"])
+        return np.where(hyper["known"] > 0, hyper["known"], variance)
+
+    def _student(self, variance: np.ndarray, rows: np.ndarray, weight: np.ndarray, nu: Any, hyper: Hyper) -> Params:
+        # With no prior at all one degree of freedom goes to the mean; with a known variance none is lost.
+        freedom = np.where(nu > 0, rows + nu, np.maximum(rows - 1.0, 1.0))
+        freedom = np.where(hyper["known"] > 0, np.inf, freedom)
+        return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / np.maximum(weight, 1.0))}
+
+    def natural(self, params: Params) -> np.ndarray:
+        mean, variance = params["mean"], params["variance"]
+        constant = -0.5 * (mean**2 / variance + np.log(variance)) - HALF_LOG_2PI
+        return np.stack([constant, mean / variance, -0.5 / variance], axis=-1)
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        """Centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
+        if "freedom" in params:
+            return student_score(column, params)
+        inverse = 1.0 / np.sqrt(params["variance"])
+        z = (column[:, None] - params["mean"]) * inverse
+        scored = np.log(inverse) - HALF_LOG_2PI - 0.5 * z * z
+        return np.where(np.isnan(column)[:, None], 0.0, scored)
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+        if how == "ml" or self.variance is not None and not hyper["kappa"].any():
+            return 0.0
+        variance = params["variance"]
+        off = hyper["kappa"] * (params["mean"] - hyper["mu"]) ** 2
+        return float(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance).sum())
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        rows, _, squares = moments(stats)
+        nu, s2 = np.broadcast_to(hyper["nu"], rows.shape), hyper["s2"]
+        after = nu * s2 + squares
+        parts = gammaln((nu + rows) / 2) - gammaln(nu / 2)
+        parts = parts + 0.5 * nu * np.log(nu * s2) - 0.5 * (nu + rows) * np.log(after)
+        return float(np.where(rows > 0, parts, 0.0).sum())
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2:
+        params = self.estimate(stats, hyper, "mean")
+        rows, anchor, scale = stats.value[..., 0], setting.anchor, setting.scale
+        return NormalInverseChi2(
+            mean=params["mean"] / scale + anchor,
+            kappa=rows + hyper["kappa"],
+            nu=rows + hyper["nu"],
+            variance=params["variance"] / scale**2,
+        )
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        scale = setting.scale
+        units = {"mean": params["mean"] / scale + setting.anchor, "variance": params["variance"] / scale**2}
+        if "freedom" in params:
+            units |= {"freedom": params["freedom"], "spread": params["spread"] / scale**2}
+        return units
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        scale = setting.scale
+        mean = (np.asarray(params["mean"], float) - setting.anchor) * scale
+        return {"mean": mean, "variance": np.asarray(params["variance"], float) * scale**2}
+
+    def free(self, setting: Setting, groups: int) -> int:
+        spreads = 0 if self.variance is not None else groups if self.tied in (None, "columns") else 1
+        return groups + spreads
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if "freedom" in params:
+            noise = rng.standard_t(params["freedom"][groups])
+            return params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise
+        return rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups]))
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return [
+            f"mean {m:.4g}, sd {s:.3g}" for m, s in zip(params["mean"], np.sqrt(params["variance"]), strict=True)
+        ]
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        mean, variance = params["mean"], params["variance"]
+        middle = shares @ mean
+        whole = shares @ (variance + (mean - middle) ** 2)
+        ratio = variance / whole
+        return 0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio))
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        if "freedom" not in params:
+            return params["mean"], params["variance"]
+        nu = params["freedom"]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            wider = np.where(nu > 2, np.where(np.isinf(nu), 1.0, nu / (nu - 2)), np.inf)
+        return params["mean"], params["spread"] * wider
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        if "freedom" in params:
+            finite = np.minimum(params["freedom"], 1e9)
+            return stdtr(finite, (x - params["mean"]) / np.sqrt(params["spread"]))
+        return ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
+
+    def check_params(self, params: Params) -> str | None:
+        return None if (params["variance"] > 0).all() else "its variances are not all positive"
+
+
+def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, mean and centred sum of squares, cancelled in twofold arithmetic so that no digit is lost."""
+    rows, total, squares = stats[..., 0], stats[..., 1], stats[..., 2]
+    mean = total.over(rows)
+    centred = squares - mean * total
+    return rows.value, mean.value, np.maximum(centred.value, 0.0)
+
+
+def student_score(column: np.ndarray, params: Params) -> np.ndarray:
+    """(rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
+    freedom, spread = params["freedom"], params["spread"]
+    z2 = (column[:, None] - params["mean"]) ** 2 / spread
+    with np.errstate(invalid="ignore", over="ignore"):
+        tail = np.where(np.isinf(freedom), 0.5 * z2, 0.5 * (freedom + 1) * np.log1p(z2 / freedom))
+        top = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
+    top = np.where(np.isinf(freedom), -HALF_LOG_2PI, top)
+    return np.where(np.isnan(column)[:, None], 0.0, top - 0.5 * np.log(spread) - tail)

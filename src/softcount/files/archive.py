@@ -1,0 +1,252 @@
+"""The model file: a zip of stored entries, a document and one .npy file per array.
+
+`model.json` holds the format's number, who wrote it, the document, and for every array its entry, shape, type, size and
+SHA-256. Nothing in the file is ever imported or evaluated, and no size in it is believed before the file's own size
+has been compared. The same content gives the same bytes, whenever and wherever it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+
+import softcount
+from softcount.errors import DataError, ModelFileError
+from softcount.files import arrays as npy
+from softcount.files import document as plain_json
+from softcount.files.arrays import Listing
+from softcount.files.atomic import Path, atomic_writer
+from softcount.files.document import show
+from softcount.files.sniff import holds_pickle, looks_like
+
+FORMAT = 1
+"""The newest format of model files that this version reads, and the one it writes."""
+
+_DOCUMENT = "model.json"
+_MOST_ARRAYS = 60_000  # a plain zip directory counts up to 65,535
+_MOST_DIRECTORY = 1 << 23  # each entry is a Python object once read
+_TIME = (1980, 1, 1, 0, 0, 0)
+_END = struct.Struct("<4s8xLLH")  # signature, size and start of the directory, length of the comment
+_LOCAL, _CLOSING, _WIDE_CLOSING = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KEYS = {"entry", "shape", "dtype", "sha256", "size"}
+
+
+def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Save a document and its arrays as one file, which is there whole or not at all.
+
+    The document holds what JSON holds: finite numbers, text, Booleans, None, lists, and dicts with text as keys. Arrays
+    are float64, int64, int32, uint8, bool or text. Anything else, and a place that cannot be written, is a `DataError`
+    that leaves the disk as it was.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder + "/small.sc", {"model": "star"}, {"counts": np.array([3.0, 4.0])})
+    ...     read(folder + "/small.sc")
+    ({'model': 'star'}, {'counts': array([3., 4.])})
+    """
+    try:
+        kept, listings = _kept(arrays)
+        text = plain_json.encode(_as_manifest(document, dict(zip(arrays, listings, strict=True))))
+    except ValueError as error:
+        raise DataError(f"cannot write {_shown(path)}: {error}.") from None
+    with atomic_writer(path, "wb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, _DOCUMENT, len(text), [text])
+        for told, array in zip(listings, kept, strict=True):
+            _add(archive, told.entry, told.size, npy.pieces(array))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The document and the arrays of a model file, as they were given to `write`.
+
+    Whatever is wrong with the file is a `ModelFileError` of one line that names it; no other error comes out.
+    """
+    with _naming(path), _opened(os.fspath(path)) as source:
+        size = os.fstat(source.fileno()).st_size
+        _check_frame(source, size)
+        with zipfile.ZipFile(source) as archive:
+            return _read_archive(archive, size)
+
+
+def _kept(arrays: dict[str, np.ndarray]) -> tuple[list[np.ndarray], list[Listing]]:
+    """The arrays as the file keeps them, and their listings."""
+    if len(arrays) > _MOST_ARRAYS:
+        raise ValueError(f"a model file holds at most {_MOST_ARRAYS:,} arrays, not {len(arrays):,}")
+    kept = [npy.plain(name, array) for name, array in arrays.items()]
+    return kept, [npy.listing(f"{position}.npy", array) for position, array in enumerate(kept)]
+
+
+def _as_manifest(document: dict[str, Any], listings: dict[str, Listing]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "softcount": getattr(softcount, "__version__", "unknown"),
+        "document": document,
+        "arrays": {name: told.as_json() for name, told in listings.items()},
+    }
+
+
+def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
+    entry = zipfile.ZipInfo(name, _TIME)
+    entry.create_system = 3  # the same bytes on every system
+    entry.external_attr = 0o644 << 16
+    entry.file_size = size
+    with archive.open(entry, "w") as out:
+        for piece in pieces:
+            out.write(piece)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Make every error a `ModelFileError` that starts with the file's name."""
+    try:
+        yield
+    except (ModelFileError, ValueError) as error:
+        problem = str(error)
+    except FileNotFoundError:
+        problem = "there is no such file"
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror or error}"
+    except MemoryError:
+        problem = "there is not enough memory to load it"
+    except Exception as error:  # zipfile answers damage with many types; a loader must let none of them out
+        problem = f"it is damaged ({type(error).__name__}: {error})"
+    else:
+        return
+    raise ModelFileError(f"model file {_shown(path)}: {' '.join(problem.split())}")
+
+
+def _shown(path: object) -> str:
+    return repr(os.fspath(path)) if isinstance(path, str | os.PathLike) else repr(path)
+
+
+def _opened(name: str) -> IO[bytes]:
+    """The file, after making sure that it is one: opening a pipe would wait for ever."""
+    mode = os.stat(name).st_mode
+    if stat.S_ISDIR(mode):
+        raise ModelFileError("it is a folder; give the path of a model file")
+    if not stat.S_ISREG(mode):
+        raise ModelFileError("it is a pipe or a device; save it to a file first")
+    return open(name, "rb")
+
+
+def _check_frame(source: IO[bytes], size: int) -> None:
+    """Look at both ends of the archive before anything is made of its directory."""
+    start = source.read(512)
+    if not start.startswith(_LOCAL):
+        raise ModelFileError(f"it is not a model file but looks like {looks_like(start)}")
+    source.seek(max(size - 42, 0))
+    tail = source.read()
+    signature, length, begin, comment = _END.unpack(tail[-22:].rjust(22, b"\0"))
+    if signature != _CLOSING or comment:
+        raise ModelFileError("its end is missing or damaged; it was probably cut short. Copy or save it again")
+    is_wide = tail[:4] == _WIDE_CLOSING
+    if is_wide and size < zipfile.ZIP64_LIMIT:
+        raise ModelFileError("it declares sizes far beyond its own; it is damaged or made to do harm")
+    if length > _MOST_DIRECTORY or (not is_wide and begin + length + 22 != size):
+        raise ModelFileError("its directory does not fit the file; it is damaged or made to do harm")
+
+
+def _read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    entries = _checked_entries(archive, size)
+    manifest = _manifest(archive, entries)
+    listings = {name: _listing(name, told) for name, told in manifest["arrays"].items()}
+    _check_listed(listings, entries)
+    found = {name: _array(archive, name, told) for name, told in listings.items()}
+    return manifest["document"], found
+
+
+def _checked_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The archive's entries by name, none of them packed, locked, twice there, or larger than the file."""
+    entries: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        if entry.orig_filename in entries:
+            raise ModelFileError(f"it holds the entry {show(entry.orig_filename)} twice")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+            raise ModelFileError(f"its entry {show(entry.orig_filename)} is compressed or encrypted; ours never are")
+        if entry.file_size != entry.compress_size:
+            raise ModelFileError(f"its entry {show(entry.orig_filename)} contradicts itself about its size")
+        entries[entry.orig_filename] = entry
+    declared = sum(entry.file_size for entry in entries.values())
+    if declared > size:
+        raise ModelFileError(f"its entries claim {declared:,} bytes, but the file has {size:,}")
+    return entries
+
+
+def _manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
+    """The content of `model.json`, of a format this version knows."""
+    if _DOCUMENT not in entries:
+        kind = "a zip with a Python pickle in it, which is never loaded" if holds_pickle(list(entries)) else "a zip"
+        raise ModelFileError(f"it is not a model file but looks like {kind}: there is no {_DOCUMENT} in it")
+    if entries[_DOCUMENT].file_size > plain_json.MOST_BYTES:
+        raise ModelFileError(f"its {_DOCUMENT} is larger than {plain_json.MOST_BYTES:,} bytes")
+    try:
+        manifest = plain_json.decode(archive.read(_DOCUMENT))
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its {_DOCUMENT} cannot be used: {error}") from None
+    _check_format(manifest)
+    if set(manifest) != {"format", "softcount", "document", "arrays"}:
+        raise ModelFileError(f"its {_DOCUMENT} must hold exactly format, softcount, document and arrays")
+    if not isinstance(manifest["document"], dict) or not isinstance(manifest["arrays"], dict):
+        raise ModelFileError(f"its {_DOCUMENT} must hold objects under document and arrays")
+    return manifest
+
+
+def _check_format(manifest: Any) -> None:
+    number = manifest.get("format") if isinstance(manifest, dict) else None
+    if type(number) is not int or number < 1:
+        raise ModelFileError(f"its {_DOCUMENT} does not say which format it has")
+    if number > FORMAT:
+        raise ModelFileError(
+            f"written by Softcount format {show(number)}; this version reads up to {FORMAT}: upgrade softcount"
+        )
+
+
+def _listing(name: str, told: Any) -> Listing:
+    """One array's listing, of which everything makes sense by itself."""
+    if not isinstance(told, dict) or set(told) != _KEYS:
+        raise ModelFileError(f"array {show(name)} must be listed with exactly {', '.join(sorted(_KEYS))}")
+    shape, size = told["shape"], told["size"]
+    sound = (
+        isinstance(told["entry"], str)
+        and isinstance(shape, list)
+        and all(type(length) is int and 0 <= length < 1 << 62 for length in shape)
+        and isinstance(told["sha256"], str)
+        and _DIGEST.fullmatch(told["sha256"])
+        and type(size) is int
+    )
+    if not sound:
+        raise ModelFileError(f"array {show(name)} is listed with values that make no sense")
+    if not isinstance(told["dtype"], str) or not npy.is_kept(told["dtype"]):
+        raise ModelFileError(f"array {show(name)} has the type {show(told['dtype'])}, which model files never hold")
+    return Listing(told["entry"], tuple(shape), told["dtype"], told["sha256"], size)
+
+
+def _check_listed(listings: dict[str, Listing], entries: dict[str, zipfile.ZipInfo]) -> None:
+    """Every entry is listed once, with the size it has."""
+    names = {f"{position}.npy" for position in range(len(listings))}
+    if {told.entry for told in listings.values()} != names:
+        raise ModelFileError("its arrays are not listed as 0.npy, 1.npy and so on")
+    for name in entries:
+        if name not in names and name != _DOCUMENT:
+            raise ModelFileError(f"it holds the entry {show(name)}, which is not listed; nothing was unpacked")
+    for name, told in listings.items():
+        if told.entry not in entries:
+            raise ModelFileError(f"array {show(name)} is listed but missing")
+        if told.size != entries[told.entry].file_size:
+            raise ModelFileError(f"array {show(name)} does not have the size listed")
+
+
+def _array(archive: zipfile.ZipFile, name: str, told: Listing) -> np.ndarray:
+    try:
+        with archive.open(told.entry) as stream:
+            return npy.load(stream, told)
+    except ValueError as error:
+        raise ModelFileError(f"array {show(name)} cannot be used: {error}") from None

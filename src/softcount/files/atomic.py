@@ -1,0 +1,152 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, Literal
+
+from softcount.errors import DataError
+
+Path = str | os.PathLike[str]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FAILED = (*_FULL, errno.EIO)
+
+
+@contextmanager
+def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
+    """A file to write to, which appears at `path` only when the block ends without an error.
+
+    Text is UTF-8 and newlines stay as written. An existing file keeps its permissions, a link keeps pointing where it
+    did, and a pipe or device (`/dev/stdout`) is simply written to. Whatever goes wrong, nothing half-written is left.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_writer(folder + "/answers.csv") as out:
+    ...         _ = out.write("row,class")
+    ...     open(folder + "/answers.csv").read()
+    'row,class'
+    """
+    target, is_stream = _place(path)
+    if is_stream:
+        with _disk_errors(path), _opened(target, mode) as handle:
+            yield handle
+        return
+    with _disk_errors(path):
+        part = _create_part(target)
+    try:
+        with _disk_errors(path, only=_FAILED), _opened(part, mode) as handle:
+            yield handle
+        with _disk_errors(path):
+            _put(part, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Nothing, if a file can be written at `path`; otherwise a `DataError` that says why not.
+
+    Meant for the moment before long work. It makes and removes an empty file beside the target, because permission
+    bits alone do not tell about read-only or full disks; the target itself is not touched.
+    """
+    target, is_stream = _place(path)
+    if not is_stream:
+        with _disk_errors(path):
+            os.unlink(_create_part(target))
+
+
+def _place(path: Path) -> tuple[str, bool]:
+    """Where the bytes go (links followed), and whether that is a pipe or device instead of a file."""
+    name = _name(path)
+    try:
+        found = os.stat(name)
+    except FileNotFoundError:
+        return _new_target(name), False
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot write {name!r}: {_reason(error)}. Choose another path.") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise DataError(f"cannot write {name!r}: it is a folder. Add a file name to it.")
+    if not stat.S_ISREG(found.st_mode):
+        return name, True
+    if not os.access(name, os.W_OK):
+        raise DataError(f"cannot write {name!r}: the file there is read-only. Choose another path, or allow writing.")
+    return os.path.realpath(name), False
+
+
+def _name(path: Path) -> str:
+    name = os.fsdecode(path)
+    if not name:
+        raise DataError("cannot write to an empty path. Give a file name.")
+    return name
+
+
+def _new_target(name: str) -> str:
+    target = os.path.realpath(name)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise DataError(f"cannot write {name!r}: there is no folder {folder!r}. Create it, or choose another path.")
+    if name.endswith(("/", os.sep)):
+        raise DataError(f"cannot write {name!r}: it names a folder. Add a file name to it.")
+    return target
+
+
+def _create_part(target: str) -> str:
+    """An empty file beside the target, with the permissions the target should get."""
+    part = os.path.join(os.path.dirname(target), f".softcount-{secrets.token_hex(6)}.part")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    with suppress(OSError):
+        os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
+    return part
+
+
+def _opened(path: str, mode: str) -> IO[Any]:
+    return open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
+
+
+def _put(part: str, target: str) -> None:
+    """Move the finished file into place, so that a power cut leaves the old file or the new one."""
+    _sync(part, os.O_RDWR)
+    os.replace(part, target)
+    with suppress(OSError):  # some systems cannot open a folder
+        _sync(os.path.dirname(target), os.O_RDONLY)
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _disk_errors(path: Path, only: tuple[int, ...] = ()) -> Iterator[None]:
+    """Turn the system's refusals into a `DataError`; with `only`, just those, as the caller's own code runs inside."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if only and error.errno not in only:
+            raise
+        raise DataError(f"cannot write {os.fsdecode(path)!r}: {_reason(error)}. {_remedy(error)}") from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in _FULL:
+        return "Free some space, or choose another path."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "Choose a folder you may write to."
+    return "Choose another path."

@@ -1,0 +1,300 @@
+"""A fitted model as a document and arrays, and back, trusting nothing that is read.
+
+The document names only families and priors of the registry, never a class to import; what makes no sense is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from softcount import priors
+from softcount.counts import ROOT, Counts
+from softcount.errors import DataError, ModelFileError, SoftcountError
+from softcount.families import FAMILIES, HOWS, Family, Setting
+from softcount.files.archive import read, write
+from softcount.models.align import Older
+from softcount.models.fitted import Fitted
+from softcount.models.plates import Kernels, Leaf
+from softcount.models.star import Imagined, Star, StarParams
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import Field, Key, Kind, Schema
+
+PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
+Document = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+def save_model(model: Fitted, path: Any, settings: Document | None = None) -> None:
+    """Write a fitted model; `settings` are the estimator's own arguments."""
+    arrays: Arrays = {}
+    write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
+
+
+def load_model(path: Any) -> tuple[Fitted, Document]:
+    """The fitted model in a file, and its estimator's arguments."""
+    document, arrays = read(path)
+    try:
+        return model_of(document, arrays), dict(document["estimator"])
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except (SoftcountError, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        raise ModelFileError(f"{path}: the model does not make sense ({type(error).__name__}: {error}).") from None
+
+
+# -- model -> document
+
+
+def document_of(model: Fitted, arrays: Arrays) -> Document:
+    for name, array in model.counts.arrays.items():
+        arrays[f"counts/{_name(name)}/hi"], arrays[f"counts/{_name(name)}/lo"] = map(np.ascontiguousarray, (array.hi, array.lo))
+    for leaf in model.star.leaves:
+        _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
+        _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.leaves[leaf.key])
+    _put(arrays, "root", {"shares": model.shares, **model.imagined.root})
+    if model.imagined.fixed_shares is not None:
+        arrays["root/fixed"] = model.imagined.fixed_shares
+    return {
+        "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
+        "leaves": [_leaf(leaf) for leaf in model.star.leaves],
+        "groups": model.star.groups,
+        "unknown_weight": float(model.star.unknown_weight),
+        "cells": int(model.star.kernels.cells),
+        "how": [model.imagined.how, model.imagined.root_how],
+        "classes": None if model.classes is None else [_plain(c) for c in model.classes],
+        "target": _plain(model.target),
+        "prior": prior_document(model.prior),
+        "class_prior": _class_prior(model.class_prior),
+        "estimate": model.estimate,
+        "notes": list(model.notes),
+        "missing": [[_plain(key), float(n)] for key, n in model.missing.items()],
+        "trace": [float(x) for x in model.trace],
+        "converged": bool(model.converged),
+        "log_likelihood": _number(model.log_likelihood),
+        "objective": model.objective,
+        "agreed": None if model.agreed is None else [int(x) for x in model.agreed],
+        "rows": float(model.counts.rows),
+    }
+
+
+def _put(arrays: Arrays, prefix: str, values: dict[str, np.ndarray]) -> None:
+    for name, value in values.items():
+        arrays[f"{prefix}/{name}"] = np.ascontiguousarray(value, dtype=np.float64)
+
+
+def _name(key: Hashable) -> str:
+    return repr(_plain(key))
+
+
+def _plain(value: Any) -> Any:
+    """A level, class or key as JSON can hold it; tuples are lists."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise DataError(f"{value!r} ({type(value).__name__}) cannot be kept in a model file.")
+
+
+def _key(value: Any) -> Any:
+    return tuple(_key(part) for part in value) if isinstance(value, list) else value
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _field(spec: Field) -> Document:
+    return {
+        "key": _plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": [_plain(x) for x in spec.levels],
+        "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
+        "declared": bool(spec.declared),
+    }  # fmt: skip
+
+
+def _leaf(leaf: Leaf) -> Document:
+    setting = leaf.setting
+    own = {f.name: _plain(getattr(leaf.family, f.name)) for f in fields(leaf.family)}  # type: ignore[arg-type]
+    return {
+        "key": _plain(leaf.key), "columns": [_plain(c) for c in leaf.columns], "family": leaf.family.name, "own": own,
+        "levels": [_plain(x) for x in setting.levels] if leaf.family.discrete else len(setting.levels),
+        "anchor": [float(x) for x in setting.anchor], "scale": [float(x) for x in setting.scale],
+        "floor": float(setting.floor),
+    }  # fmt: skip
+
+
+def prior_document(prior: Any) -> Any:
+    """A prior as JSON: a number, a word, one of our objects by name, a mapping by column."""
+    if prior is None or isinstance(prior, (bool, int, float, str)):
+        return prior
+    if isinstance(prior, np.generic):
+        return prior.item()
+    if isinstance(prior, Older):
+        return prior_document(prior.prior)
+    if type(prior).__name__ in PRIORS:
+        return {"prior": type(prior).__name__, "values": {k: _nested(v) for k, v in asdict(prior).items()}}
+    if isinstance(prior, dict):
+        return {"columns": [[_plain(key), prior_document(value)] for key, value in prior.items()]}
+    raise DataError(f"prior {prior!r} cannot be kept in a model file.")
+
+
+def _nested(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else _plain(tuple(value) if isinstance(value, list) else value)
+
+
+def _class_prior(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else np.asarray(value, dtype=float).tolist()
+
+
+# -- document -> model
+
+
+def model_of(document: Document, arrays: Arrays) -> Fitted:
+    schema = Schema(tuple(_read_field(x) for x in document["schema"]["fields"]), tuple(document["schema"]["missing"]))
+    groups = _whole(document["groups"], 1, 10_000_000, "groups")
+    leaves = tuple(_read_leaf(x, groups) for x in document["leaves"])
+    _check_columns(leaves, schema)
+    star = Star(schema, leaves, groups, Kernels(_whole(document["cells"], 0, 1 << 62, "cells")), float(document["unknown_weight"]))
+    estimates = _read_params(star, arrays)
+    imagined = _read_imagined(star, document, arrays)
+    counts = _read_counts(star, document, arrays)
+    classes = document["classes"]
+    if classes is not None and len(classes) != groups:
+        raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
+    return Fitted(
+        star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes,
+        target=_key(document["target"]), notes=[str(x) for x in document["notes"]], prior=prior_from(document["prior"]),
+        class_prior=document["class_prior"], estimate=_one_of(document["estimate"], HOWS),
+        missing={_key(key): float(n) for key, n in document["missing"]}, trace=[float(x) for x in document["trace"]],
+        converged=bool(document["converged"]), log_likelihood=_number(document["log_likelihood"]),
+        objective=str(document["objective"]), agreed=None if document["agreed"] is None else tuple(document["agreed"]),
+    )  # fmt: skip
+
+
+def _whole(value: Any, least: int, most: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ModelFileError(f"{what} is {value!r}, which is not a whole number between {least} and {most}.")
+    return value
+
+
+def _one_of(value: Any, known: Any) -> Any:
+    if value not in known:
+        raise ModelFileError(f"{value!r} is not one of {', '.join(map(str, known))}.")
+    return value
+
+
+def _read_field(x: Document) -> Field:
+    scale, anchor = float(x["scale"]), float(x["anchor"])
+    if not (np.isfinite(anchor) and np.isfinite(scale) and scale > 0):
+        raise ModelFileError(f"column {x['key']!r} has an impossible anchor or scale.")
+    return Field(
+        _key(x["key"]), Kind(x["kind"]), str(x["why"]), tuple(_key(v) for v in x["levels"]), anchor, scale,
+        bool(x["used"]), bool(x["wide"]), bool(x["declared"]),
+    )  # fmt: skip
+
+
+def _read_leaf(x: Document, groups: int) -> Leaf:
+    if x["family"] not in FAMILIES:
+        raise ModelFileError(f"family {x['family']!r} is not known to this version.")
+    kind = FAMILIES[x["family"]]
+    allowed = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    if set(x["own"]) - allowed:
+        raise ModelFileError(f"family {x['family']!r} has no setting {sorted(set(x['own']) - allowed)[0]!r}.")
+    family: Family = kind(**{name: _key(value) for name, value in x["own"].items()})
+    key, columns = _key(x["key"]), tuple(_key(c) for c in x["columns"])
+    levels = tuple(_key(v) for v in x["levels"]) if family.discrete else columns or tuple(range(_whole(x["levels"], 0, 1 << 31, "width")))
+    anchor, scale = np.array(x["anchor"], dtype=float), np.array(x["scale"], dtype=float)
+    if not (np.isfinite(anchor).all() and np.isfinite(scale).all() and (scale > 0).all()):
+        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
+    keys = columns or (key,)
+    return Leaf(key, columns, family, Setting(keys, groups, levels, anchor, scale, float(x["floor"])))
+
+
+def _check_columns(leaves: tuple[Leaf, ...], schema: Schema) -> None:
+    for leaf in leaves:
+        for column in leaf.columns:
+            spec = schema[column]
+            if not spec.used or spec.kind.numeric == leaf.family.discrete:
+                raise ModelFileError(f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
+            if leaf.family.discrete and leaf.columns == (leaf.key,) and leaf.setting.levels != spec.levels:
+                raise ModelFileError(f"column {column!r} has two different lists of levels.")
+            if spec.kind is Kind.CATEGORICAL and not spec.wide and len(spec.levels) > 254:
+                raise ModelFileError(f"column {column!r} has too many levels for its code.")
+
+
+def _read_params(star: Star, arrays: Arrays) -> StarParams:
+    shares = _group(arrays, "root")["shares"]
+    if shares.shape != (star.groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
+        raise ModelFileError("the shares of the classes do not sum to one.")
+    leaves = {}
+    for leaf in star.leaves:
+        params = _group(arrays, f"params/{_name(leaf.key)}")
+        wrong = _misshapen(leaf, params, star.groups) or leaf.family.check_params(params)
+        if wrong:
+            raise ModelFileError(f"column {leaf.key!r} makes no sense: {wrong}.")
+        leaves[leaf.key] = params
+    return StarParams(shares, leaves)
+
+
+def _misshapen(leaf: Leaf, params: dict[str, np.ndarray], groups: int) -> str | None:
+    for name, value in params.items():
+        if value.shape[:1] != (groups,):
+            return f"{name} is not given for each of {groups} groups"
+        if not np.isfinite(value).all() and name != "freedom":
+            return f"{name} is not finite"
+    table = params.get("probability")
+    if leaf.family.discrete and table is not None and table.shape[1:] != (len(leaf.setting.levels),):
+        return f"it has {len(leaf.setting.levels)} levels but {table.shape[1:]} probabilities"
+    return None
+
+
+def _group(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
+    found = {name[len(prefix) + 1 :]: value for name, value in arrays.items() if name.startswith(prefix + "/")}
+    if not found:
+        raise ModelFileError(f"the part {prefix!r} is not there.")
+    return found
+
+
+def _read_imagined(star: Star, document: Document, arrays: Arrays) -> Imagined:
+    root = _group(arrays, "root")
+    fixed = root.pop("fixed", None)
+    root.pop("shares")
+    hypers = {leaf.key: _group(arrays, f"hyper/{_name(leaf.key)}") for leaf in star.leaves}
+    how, root_how = (_one_of(x, HOWS) for x in document["how"])
+    return Imagined(root, hypers, how, root_how, fixed)
+
+
+def _read_counts(star: Star, document: Document, arrays: Arrays) -> Counts:
+    read_arrays: dict[Hashable, Twofold] = {}
+    for name in (ROOT, *(leaf.key for leaf in star.leaves)):
+        parts = _group(arrays, f"counts/{_name(name)}")
+        pair = Twofold(parts["hi"], parts["lo"])
+        if pair.hi.shape != pair.lo.shape or pair.shape[0] != star.groups or not np.isfinite(pair.value).all():
+            raise ModelFileError(f"the counts of {name!r} make no sense.")
+        read_arrays[name] = pair
+    for leaf in star.leaves:
+        if read_arrays[leaf.key].shape != (star.groups, leaf.family.width(leaf.setting)):
+            raise ModelFileError(f"the counts of column {leaf.key!r} have the wrong shape.")
+    likelihood = document["log_likelihood"]
+    return Counts(read_arrays, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))
+
+
+def prior_from(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "columns" in value:
+        return {_key(key): prior_from(part) for key, part in value["columns"]}
+    name = _one_of(value["prior"], PRIORS)
+    make: Callable[..., Any] = getattr(priors, name)
+    return make(**{k: _array_or_value(v) for k, v in value["values"].items()})
+
+
+def _array_or_value(value: Any) -> Any:
+    if isinstance(value, list) and value and all(isinstance(x, (int, float, list)) for x in value):
+        return np.array(value, dtype=float)
+    return _key(value)
+

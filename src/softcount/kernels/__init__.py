@@ -1,0 +1,24 @@
+"""The few loops that touch every row, each written twice with one signature: plain NumPy, and compiled.
+
+`reference` and `fused` hold the same functions: `count_reals_labelled`, `count_reals_soft`, `score_reals`,
+`count_codes_labelled`, `count_codes_soft`, `score_codes`, `normalise`, `normalise_weighted`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+WORTH_COMPILING = 2_000_000
+"""Cells times passes from which compiled kernels pay for the second or so that importing Numba costs."""
+
+
+def choose(cells: int) -> ModuleType:
+    """The kernels for so many cells, counted once per pass over the table.
+
+    The answer depends on the size alone, not on what is already imported: a fit must not change with its surroundings.
+
+    >>> choose(150 * 4).__name__
+    'softcount.kernels.reference'
+    """
+    return import_module("softcount.kernels.fused" if cells >= WORTH_COMPILING else "softcount.kernels.reference")

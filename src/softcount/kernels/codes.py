@@ -1,0 +1,338 @@
+"""Counting and scoring coded columns: looked up by code, eight groups at a time, two narrow columns at once.
+
+`offsets[j]` is the first cell of column j; columns own neighbouring stretches of cells, in order, and a code is below
+the number of its column's cells. That is the encoder's promise and is not checked again here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
+
+from softcount.kernels.lanes import (
+    WIDTH,
+    add,
+    aligned_zeros,
+    fill,
+    fused,
+    load,
+    load_part,
+    store,
+    store_part,
+)
+
+PAIR_CELLS = 4096
+"""Pair up columns while all pair tables together have at most so many cells; larger ones fall out of the cache."""
+
+CHAIN = 4096
+"""Rows added to a table of plain sums before it is moved to the total."""
+
+TILE = 64
+"""Rows whose scores are held before they are written: reading beside a fresh masked store stalls."""
+
+
+@register_jitable
+def sizes_of(offsets: np.ndarray, n_cells: int) -> np.ndarray:
+    """How many cells each column owns."""
+    sizes = np.empty(offsets.size, np.int64)
+    for j in range(offsets.size):
+        sizes[j] = (offsets[j + 1] if j + 1 < offsets.size else n_cells) - offsets[j]
+    return sizes
+
+
+@register_jitable
+def pairs_of(sizes: np.ndarray) -> np.ndarray:
+    """Where each pair of neighbouring columns starts in a table of pairs, then its size; a last odd one is alone."""
+    starts = np.zeros((sizes.size + 1) // 2 + 1, np.int64)
+    for k in range(starts.size - 1):
+        second = sizes[2 * k + 1] if 2 * k + 1 < sizes.size else 1
+        starts[k + 1] = starts[k] + sizes[2 * k] * second
+    return starts
+
+
+@register_jitable
+def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: np.ndarray) -> int:
+    """The cell of pair k that a row falls in."""
+    return starts[k] + codes[row, 2 * k] * sizes[2 * k + 1] + codes[row, 2 * k + 1]
+
+
+def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
+    _score(codes, offsets, table, out)
+
+
+@fused
+def _score(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    sizes = sizes_of(offsets, table.shape[0])
+    starts = pairs_of(sizes)
+    if starts[-1] > PAIR_CELLS or sizes.size < 2:
+        for g in range(0, out.shape[1], WIDTH):
+            score_single(codes, offsets, table, g, out)
+        return
+    for g in range(0, out.shape[1], WIDTH):
+        score_paired(codes, starts, sizes, pair_table(table, offsets, sizes, starts, g), g, out)
+
+
+@register_jitable
+def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts: np.ndarray, g: int) -> np.ndarray:
+    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes."""
+    n_groups = table.shape[1]
+    pairs = aligned_zeros(starts[-1] * WIDTH)
+    at = 0
+    for k in range(starts.size - 1):
+        for a in range(sizes[2 * k]):
+            one = load_part(table, (offsets[2 * k] + a) * n_groups + g, n_groups - g)
+            if 2 * k + 1 == sizes.size:
+                store(pairs, at, one)
+                at += WIDTH
+                continue
+            for b in range(sizes[2 * k + 1]):
+                two = load_part(table, (offsets[2 * k + 1] + b) * n_groups + g, n_groups - g)
+                store(pairs, at, add(one, two))
+                at += WIDTH
+    return pairs
+
+
+@register_jitable
+def score_paired(
+    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, g: int, out: np.ndarray
+) -> None:
+    rows, columns = codes.shape
+    n_groups = out.shape[1]
+    held = aligned_zeros(TILE * WIDTH)
+    for start in range(0, rows, TILE):
+        stop = min(start + TILE, rows)
+        for i in range(start, stop):
+            score = fill(0.0)
+            for k in range(columns // 2):
+                score = add(score, load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH))
+            if columns % 2:
+                score = add(score, load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH))
+            before = load_part(out, i * n_groups + g, n_groups - g)
+            store(held, (i - start) * WIDTH, add(before, score))
+        put_held(held, out, start, stop, g)
+
+
+@register_jitable
+def score_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, out: np.ndarray) -> None:
+    rows, columns = codes.shape
+    n_groups = out.shape[1]
+    held = aligned_zeros(TILE * WIDTH)
+    for start in range(0, rows, TILE):
+        stop = min(start + TILE, rows)
+        for i in range(start, stop):
+            score = fill(0.0)
+            for j in range(columns):
+                score = add(score, load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g))
+            before = load_part(out, i * n_groups + g, n_groups - g)
+            store(held, (i - start) * WIDTH, add(before, score))
+        put_held(held, out, start, stop, g)
+
+
+@register_jitable
+def put_held(held: np.ndarray, out: np.ndarray, start: int, stop: int, g: int) -> None:
+    """Write a tile's scores of eight groups from `g`."""
+    n_groups = out.shape[1]
+    for i in range(start, stop):
+        store_part(out, i * n_groups + g, load(held, (i - start) * WIDTH), n_groups - g)
+
+
+def count_codes_labelled(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    n_cells: int,
+    n_groups: int,
+) -> np.ndarray:
+    """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    return _count_labelled(codes, offsets, labels, weights, n_cells, n_groups)
+
+
+@fused
+def _count_labelled(
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, n_groups: int
+) -> np.ndarray:
+    sizes = sizes_of(offsets, n_cells)
+    starts = pairs_of(sizes)
+    total = np.zeros((n_cells, n_groups))
+    paired = sizes.size >= 2 and starts[-1] * n_groups <= 4 * PAIR_CELLS
+    span = starts[-1] if paired else n_cells
+    sums = empty_sums(weights, n_groups * span)
+    step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
+    for start in range(0, codes.shape[0], step):
+        stop = min(start + step, codes.shape[0])
+        if paired:
+            tally_pairs(codes[start:stop], starts, sizes, labels[start:], weights_from(weights, start), sums)
+            settle_pairs(sums, offsets, sizes, total)
+        else:
+            tally_single(codes[start:stop], offsets, labels[start:], weights_from(weights, start), n_cells, sums)
+            settle_single(sums, total)
+    return total
+
+
+def empty_sums(weights: Any, size: int) -> Any:
+    """Integers while rows count one each, which is exact (a call never has 2^31 rows); else doubles."""
+    raise NotImplementedError
+
+
+@overload(empty_sums, strict=False)
+def _empty_sums(weights: Any, size: Any) -> Any:
+    kind = np.int32 if isinstance(weights, types.NoneType) else np.float64
+    return lambda weights, size: np.zeros(size, kind)
+
+
+@register_jitable
+def weights_from(weights: Any, start: int) -> Any:
+    return None if weights is None else weights[start:]
+
+
+@register_jitable
+def tally_pairs(
+    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
+) -> None:
+    """Add rows to `sums` (groups, pair cells), one cell per two columns."""
+    rows, columns = codes.shape
+    for i in range(rows):
+        if labels[i] < 0:
+            continue
+        weight = 1 if weights is None else weights[i]
+        base = labels[i] * starts[-1]
+        for k in range(columns // 2):
+            sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
+        if columns % 2:
+            sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
+
+
+@register_jitable
+def settle_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
+    """Add both columns' margins of every pair to the total, and start again from zero."""
+    at = 0
+    for g in range(total.shape[1]):
+        for j in range(0, sizes.size, 2):
+            for a in range(sizes[j]):
+                for b in range(sizes[j + 1] if j + 1 < sizes.size else 1):
+                    total[offsets[j] + a, g] += sums[at]
+                    if j + 1 < sizes.size:
+                        total[offsets[j + 1] + b, g] += sums[at]
+                    sums[at] = 0
+                    at += 1
+
+
+@register_jitable
+def tally_single(
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, sums: np.ndarray
+) -> None:
+    """Add rows to `sums` (groups, cells), one cell per column."""
+    rows, columns = codes.shape
+    for i in range(rows):
+        if labels[i] < 0:
+            continue
+        weight = 1 if weights is None else weights[i]
+        base = labels[i] * n_cells
+        for j in range(columns):
+            sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
+
+
+@register_jitable
+def settle_single(sums: np.ndarray, total: np.ndarray) -> None:
+    """Add the sums to the total, and start again from zero."""
+    n_cells, n_groups = total.shape
+    for g in range(n_groups):
+        for cell in range(n_cells):
+            total[cell, g] += sums[g * n_cells + cell]
+            sums[g * n_cells + cell] = 0
+
+
+def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+    """Membership of the rows of each group in each cell, (cells, groups)."""
+    return _count_soft(codes, offsets, memberships, n_cells)
+
+
+@fused
+def _count_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+    n_groups = memberships.shape[1]
+    sizes = sizes_of(offsets, n_cells)
+    starts = pairs_of(sizes)
+    paired = sizes.size >= 2 and starts[-1] <= PAIR_CELLS
+    sums = aligned_zeros((starts[-1] if paired else n_cells) * WIDTH)
+    total = aligned_zeros(n_cells * WIDTH)
+    out = np.empty((n_cells, n_groups))
+    step = max(CHAIN, n_cells)
+    for g in range(0, n_groups, WIDTH):
+        for start in range(0, codes.shape[0], step):
+            part, shares = codes[start : start + step], memberships[start : start + step]
+            if paired:
+                gather_pairs(part, starts, sizes, shares, g, sums)
+                margin_pairs(sums, offsets, sizes, total)
+            else:
+                gather_single(part, offsets, shares, g, sums)
+                margin_single(sums, total)
+        put_groups(total, g, out)
+    return out
+
+
+@register_jitable
+def gather_pairs(
+    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, memberships: np.ndarray, g: int, sums: np.ndarray
+) -> None:
+    """Add eight groups' memberships from `g` on to each row's pair cells."""
+    rows, columns = codes.shape
+    n_groups = memberships.shape[1]
+    for i in range(rows):
+        share = load_part(memberships, i * n_groups + g, n_groups - g)
+        for k in range(columns // 2):
+            add_at(sums, paired_cell(codes, i, k, starts, sizes) * WIDTH, share)
+        if columns % 2:
+            add_at(sums, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH, share)
+
+
+@register_jitable
+def gather_single(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, g: int, sums: np.ndarray) -> None:
+    """Add eight groups' memberships from `g` on to each row's cells."""
+    rows, columns = codes.shape
+    n_groups = memberships.shape[1]
+    for i in range(rows):
+        share = load_part(memberships, i * n_groups + g, n_groups - g)
+        for j in range(columns):
+            add_at(sums, (offsets[j] + codes[i, j]) * WIDTH, share)
+
+
+@register_jitable
+def add_at(sums: np.ndarray, at: int, value: Any) -> None:
+    store(sums, at, add(load(sums, at), value))
+
+
+@register_jitable
+def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
+    """Add both columns' margins of every pair to the total, and start again from zero."""
+    at = 0
+    for j in range(0, sizes.size, 2):
+        for a in range(sizes[j]):
+            for b in range(sizes[j + 1] if j + 1 < sizes.size else 1):
+                value = load(sums, at)
+                add_at(total, (offsets[j] + a) * WIDTH, value)
+                if j + 1 < sizes.size:
+                    add_at(total, (offsets[j + 1] + b) * WIDTH, value)
+                store(sums, at, fill(0.0))
+                at += WIDTH
+
+
+@register_jitable
+def margin_single(sums: np.ndarray, total: np.ndarray) -> None:
+    """Add the sums to the total, and start again from zero."""
+    for at in range(0, sums.size, WIDTH):
+        add_at(total, at, load(sums, at))
+        store(sums, at, fill(0.0))
+
+
+@register_jitable
+def put_groups(total: np.ndarray, g: int, out: np.ndarray) -> None:
+    """Write eight groups from `g` on of the result, and start again from zero."""
+    n_cells, n_groups = out.shape
+    for cell in range(n_cells):
+        store_part(out, cell * n_groups + g, load(total, cell * WIDTH), n_groups - g)
+        store(total, cell * WIDTH, fill(0.0))

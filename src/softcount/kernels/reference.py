@@ -1,0 +1,165 @@
+"""The kernels in plain NumPy: what the compiled ones are held against, and what small tables really use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from softcount.numerics.twofold import Twofold, concatenate, two_sum
+
+SHORT = 64
+"""Rows added plainly before their sum joins a pair."""
+
+BLOCK = 4096
+"""Rows of codes counted at once: bounds the memory used and the rounding of long sums."""
+
+Sums = tuple[np.ndarray, np.ndarray]
+
+
+def count_reals_labelled(
+    reals: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    centres: np.ndarray,
+    anchors: np.ndarray,
+    scales: np.ndarray,
+) -> Sums:
+    """Count, sum and sum of squares of (x - anchor) * scale per group and column, (groups, columns, 3) in pairs.
+
+    Rows labelled -1 are left out. Sums run around each group's centre and move to the anchor at the end.
+    """
+    order = np.argsort(labels, kind="stable")
+    if weights is not None:
+        order = order[weights[order] != 0]
+    bounds = np.searchsorted(labels[order], np.arange(len(centres) + 1))
+    parts = []
+    for g, centre in enumerate(centres):
+        rows = order[bounds[g] : bounds[g + 1]]
+        parts.append(_around(reals[rows], None if weights is None else weights[rows], centre, scales))
+    return _anchored(parts, centres, anchors, scales)
+
+
+def count_reals_soft(
+    reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
+) -> Sums:
+    """As `count_reals_labelled`, every row belonging to every group by its membership."""
+    shares = np.ascontiguousarray(memberships.T)
+    parts = [_around(reals, share, centre, scales) for share, centre in zip(shares, centres, strict=True)]
+    return _anchored(parts, centres, anchors, scales)
+
+
+def _around(reals: np.ndarray, weights: np.ndarray | None, centre: np.ndarray, scales: np.ndarray) -> Twofold:
+    """(3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale over the cells present."""
+    with np.errstate(all="ignore"):
+        t = (reals - centre) * scales
+        heavy = np.ones_like(t) if weights is None else np.repeat(weights[:, None], t.shape[1], axis=1)
+        missing = np.isnan(reals)
+        if missing.any():
+            t[missing], heavy[missing] = 0.0, 0.0
+        wt = heavy * t
+        totals = [_total(heavy), _total(wt), _total(wt * t)]
+    return Twofold(np.stack([part.hi for part in totals]), np.stack([part.lo for part in totals]))
+
+
+def _total(values: np.ndarray) -> Twofold:
+    """The sum of the rows: short stretches added plainly, their sums halved in pairs until one is left."""
+    whole = len(values) // SHORT
+    stretches = values[: whole * SHORT].reshape(whole, SHORT, values.shape[1]).sum(axis=1)
+    rest = values[whole * SHORT :].sum(axis=0, keepdims=True)
+    pair = Twofold.of(np.concatenate([stretches, rest]))
+    while len(pair.hi) > 1:
+        half = len(pair.hi) // 2
+        joined = pair[:half] + pair[half : 2 * half]
+        pair = joined if 2 * half == len(pair.hi) else concatenate([joined, pair[2 * half :]], axis=0)
+    return pair[0]
+
+
+def _anchored(parts: list[Twofold], centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
+    """The sums moved from each group's centre to the columns' anchors: d = t + shift."""
+    shape = (len(parts), 3, len(anchors))
+    high = np.array([part.hi for part in parts]).reshape(shape)
+    low = np.array([part.lo for part in parts]).reshape(shape)
+    count, total, square = (Twofold(high[:, k], low[:, k]) for k in range(3))
+    step, rest = two_sum(centres, -anchors)
+    shift = Twofold(step * scales, rest * scales)
+    with np.errstate(all="ignore"):
+        moved = total + count * shift
+        square = square + shift * (total + moved)
+    stats = (count, moved, square)
+    return np.stack([stat.hi for stat in stats], axis=2), np.stack([stat.lo for stat in stats], axis=2)
+
+
+def score_reals(
+    reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
+) -> None:
+    """Add each row's normal log-density under each group to `out` (rows, groups); a missing cell adds nothing."""
+    missing = np.isnan(reals)
+    holes = missing.any()
+    for g in range(len(means)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (reals - means[g]) * inverse_sds[g]
+            part = constants[g] - 0.5 * z * z
+        if holes:
+            part[missing] = 0.0
+        out[:, g] += part.sum(axis=1)
+
+
+def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
+    for j, offset in enumerate(offsets):
+        out += table[offset + codes[:, j].astype(np.intp)]
+
+
+def count_codes_labelled(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    n_cells: int,
+    n_groups: int,
+) -> np.ndarray:
+    """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    total = np.zeros(n_cells * n_groups)
+    known = labels >= 0
+    for rows in _blocks(len(codes)):
+        kept = known[rows]
+        cells = (codes[rows][kept] + offsets.astype(np.intp)) * n_groups + labels[rows][kept, None]
+        heavy = None if weights is None else np.repeat(weights[rows][kept], codes.shape[1])
+        total += np.bincount(cells.ravel(), heavy, n_cells * n_groups)
+    return total.reshape(n_cells, n_groups)
+
+
+def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+    """Membership of the rows of each group in each cell, (cells, groups)."""
+    total = np.zeros((n_cells, memberships.shape[1]))
+    for rows in _blocks(len(codes)):
+        cells = (codes[rows] + offsets.astype(np.intp)).ravel()
+        for g, share in enumerate(memberships[rows].T):
+            total[:, g] += np.bincount(cells, np.repeat(share, codes.shape[1]), n_cells)
+    return total
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(start, start + BLOCK) for start in range(0, rows, BLOCK))
+
+
+def normalise(joint: np.ndarray) -> np.ndarray:
+    """Turn log joint into memberships in place; the log evidence of each row comes back.
+
+    A row impossible in every group gets memberships of zero and evidence -inf.
+    """
+    peaks = joint.max(axis=1, initial=-np.inf)
+    joint -= np.where(peaks == -np.inf, 0.0, peaks)[:, None]
+    with np.errstate(divide="ignore", under="ignore"):
+        np.exp(joint, out=joint)
+        sums = joint.sum(axis=1)
+        joint /= np.where(sums == 0.0, 1.0, sums)[:, None]
+        return peaks + np.log(sums)
+
+
+def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """As `normalise`, memberships times the row's weight; the evidence is not weighted."""
+    evidence = normalise(joint)
+    joint *= weights[:, None]
+    return evidence

@@ -1,0 +1,1 @@
+"""Learning: one pass where nothing is hidden, expectation and maximisation where something is."""

@@ -1,0 +1,1 @@
+"""Structures: which columns depend on what. Parameters and data are passed in."""

@@ -1,0 +1,208 @@
+"""Statistics of one table expressed in the schema of another: the step before `+` joins two fits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.counts import ROOT, Counts
+from softcount.errors import DataError
+from softcount.families import Joint, LogNormal, Multinormal, Normal
+from softcount.families.joint import joint_of
+from softcount.models.plates import Codes, Leaf
+from softcount.models.settle import Settling
+from softcount.models.star import Star
+from softcount.numerics.twofold import Twofold, concatenate, stack, two_sum
+from softcount.table.schema import NARROW_LEVELS, Schema
+
+if TYPE_CHECKING:
+    from softcount.models.fitted import Fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """A prior made of an older model's counts, each worth `weight` of a row seen now.
+
+    `prior` is what is imagined besides.
+    """
+
+    model: Any
+    weight: float = 1.0
+    prior: Any = 1.0
+
+    def __post_init__(self) -> None:
+        inner = getattr(self.model, "fitted_", self.model)
+        object.__setattr__(self, "model", inner)
+        if not np.isfinite(self.weight) or self.weight < 0:
+            raise DataError(f"an older model's weight is a number of 0 or more, not {self.weight}.")
+
+
+def reordered(counts: Counts, star: Star, settled: Settling) -> Counts:
+    """Counts made while levels and classes were still being met, put in the settled order."""
+    arrays = dict(counts.arrays)
+    for plate in star.plates:
+        if isinstance(plate, Codes):
+            arrays[plate.names[0]] = _recoded(arrays[plate.names[0]], plate.leaves, settled)
+    groups = len(settled.classes)
+    order = settled.label_remap if settled.label_remap is not None else np.arange(groups)
+    arrays = {name: regrouped(array, order, groups) for name, array in arrays.items()}
+    return Counts(arrays, counts.rows, counts.log_likelihood, counts.notes)
+
+
+def _recoded(array: Twofold, leaves: tuple[Leaf, ...], settled: Settling) -> Twofold:
+    moves = [settled.remap.get(leaf.key, np.arange(array.shape[2])) for leaf in leaves]
+    room = max([array.shape[2], *(int(move.max(initial=0)) + 1 for move in moves)])
+    hi, lo = np.zeros((2, *array.shape[:2], room))
+    for j, move in enumerate(moves):
+        have = min(len(move), array.shape[2])
+        hi[:, j, move[:have]] = array.hi[:, j, :have]
+        lo[:, j, move[:have]] = array.lo[:, j, :have]
+    return Twofold(hi, lo)
+
+
+def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
+    """Group g moved to `order[g]` among `groups`; a negative order drops it."""
+    if len(order) == array.shape[0] == groups and (order == np.arange(groups)).all():
+        return array
+    hi, lo = np.zeros((2, groups, *array.shape[1:]))
+    have = min(len(order), array.shape[0])
+    kept = np.flatnonzero(order[:have] >= 0)
+    hi[order[kept]], lo[order[kept]] = array.hi[kept], array.lo[kept]
+    return Twofold(hi, lo)
+
+
+def aligned(model: Fitted, star: Star, names: Sequence[Any] | None) -> Counts:
+    """A fitted model's counts in another star's classes, levels and anchors; columns it lacks count nothing."""
+    order = np.arange(model.star.groups)
+    if names is not None and model.classes is not None:
+        where = {name: i for i, name in enumerate(names)}
+        order = np.array([where.get(name, -1) for name in model.classes])
+    elif model.star.groups != star.groups:
+        raise DataError(f"the model has {model.star.groups} groups, but {star.groups} are wanted.")
+    arrays: dict[Hashable, Twofold] = {ROOT: regrouped(model.counts.arrays[ROOT], order, star.groups)}
+    own = {leaf.key: leaf for leaf in model.star.leaves}
+    for leaf in star.leaves:
+        if leaf.key in own:
+            moved = moved_stats(model.counts.arrays[leaf.key], own[leaf.key], leaf)
+        else:
+            moved = Twofold.of(np.zeros((model.star.groups, leaf.family.width(leaf.setting))))
+        arrays[leaf.key] = regrouped(moved, order, star.groups)
+    return Counts(arrays, model.counts.rows, model.counts.log_likelihood, model.counts.notes)
+
+
+def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+    """One leaf's statistics with the levels, anchor and scale of another leaf of the same column."""
+    if type(old.family) is not type(new.family):
+        raise DataError(
+            f"column {old.key!r} is {old.family.name} in one model and {new.family.name} in the other. "
+            "Declare it the same in both with kinds."
+        )
+    if isinstance(new.family, Joint):
+        return _moved_joint(stats, old, new)
+    if new.family.discrete or new.family.name == "multinomial":
+        return _moved_levels(stats, old, new)
+    if isinstance(new.family, (Normal, LogNormal)):
+        return reanchored(stats, old, new)
+    if isinstance(new.family, Multinormal):
+        return _reanchored_block(stats, old, new)
+    return stats
+
+
+def _moved_levels(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+    where = {level: i for i, level in enumerate(new.setting.levels)}
+    columns = np.array([where[level] for level in old.setting.levels], dtype=int)
+    hi, lo = np.zeros((2, stats.shape[0], len(where)))
+    hi[:, columns], lo[:, columns] = stats.hi, stats.lo
+    return Twofold(hi, lo)
+
+
+def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+    assert isinstance(old.family, Joint) and isinstance(new.family, Joint)
+    axes = []
+    for i in range(len(new.columns)):
+        after = sorted_levels({combo[i] for combo in new.setting.levels})
+        before = sorted_levels({combo[i] for combo in old.setting.levels})
+        axes.append(np.array([0, *(after.index(level) + 1 for level in before)]))
+    groups = stats.shape[0]
+    hi, lo = np.zeros((2, groups, *(m + 1 for m in new.family.shape)))
+    spot = np.ix_(np.arange(groups), *axes)
+    small = (groups, *(m + 1 for m in old.family.shape))
+    hi[spot], lo[spot] = stats.hi.reshape(small), stats.lo.reshape(small)
+    return Twofold(hi.reshape(groups, -1), lo.reshape(groups, -1))
+
+
+def _shift(old: float, new: float, scale: float) -> Twofold:
+    """The old anchor seen from the new one, in new units, exactly."""
+    total, lost = two_sum(np.array([old]), np.array([-new]))
+    return Twofold(total * scale, lost * scale)
+
+
+def reanchored(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+    """Rows, sum and squares about another anchor, in twofold arithmetic."""
+    ratio = float(new.setting.scale[0] / old.setting.scale[0])
+    delta = _shift(float(old.setting.anchor[0]), float(new.setting.anchor[0]), float(new.setting.scale[0]))
+    rows, total, squares = stats[:, 0], stats[:, 1] * ratio, stats[:, 2] * (ratio * ratio)
+    moved = delta.broadcast(rows.shape)
+    squares = squares + moved * total * 2.0 + moved * moved * rows
+    return stack([rows, total + moved * rows, squares], axis=1)
+
+
+def _reanchored_block(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+    d, groups = len(new.setting.anchor), stats.shape[0]
+    ratio = new.setting.scale / old.setting.scale
+    shifts = [_shift(float(a), float(b), float(s)) for a, b, s in zip(old.setting.anchor, new.setting.anchor, new.setting.scale, strict=True)]
+    delta = concatenate(shifts, axis=0)
+    rows, total = stats[:, :1], stats[:, 1 : d + 1] * ratio
+    flat = stats[:, d + 1 :]
+    products = Twofold(flat.hi.reshape(groups, d, d), flat.lo.reshape(groups, d, d)) * np.outer(ratio, ratio)
+    shape = (groups, d, d)
+    left = total.spread(2).broadcast(shape) * delta.spread(0).broadcast(shape)
+    right = total.spread(1).broadcast(shape) * delta.spread(1).broadcast(shape)
+    square = delta.spread(1).broadcast((d, d)) * delta.spread(0).broadcast((d, d))
+    products = products + left + right + square.spread(0).broadcast(shape) * rows.spread(2).broadcast(shape)
+    moved = total + delta.spread(0).broadcast((groups, d)) * rows.broadcast((groups, d))
+    back = Twofold(products.hi.reshape(groups, -1), products.lo.reshape(groups, -1))
+    return concatenate([rows, moved, back], axis=1)
+
+
+def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
+    """Levels in one fixed order whatever their types: by type, then by value."""
+    return sorted(set(levels), key=lambda x: (type(x).__name__ if not isinstance(x, (bool, int, float)) else "", x))
+
+
+def united(left: Fitted, right: Fitted) -> tuple[Star, list[Any]]:
+    """A star that holds the classes and levels of both models, counted about the left one's anchors."""
+    if left.classes is None or right.classes is None:
+        raise DataError("only models of known classes can be merged: the groups of two mixtures are not the same groups.")
+    mine, theirs = [{leaf.key for leaf in model.star.leaves} for model in (left, right)]
+    if mine != theirs:
+        odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
+        raise DataError(f"the two models have different columns: {odd} is in one of them only.")
+    classes = sorted_levels([*left.classes, *right.classes])
+    schema = _united_schema(left.star.schema, right.star.schema)
+    leaves = [_united_leaf(leaf, schema, right.star.leaf(leaf.key), len(classes)) for leaf in left.star.leaves]
+    return replace(left.star, schema=schema, leaves=tuple(leaves), groups=len(classes)), classes
+
+
+def _united_schema(left: Schema, right: Schema) -> Schema:
+    known = {spec.key: spec for spec in right.fields}
+    for spec in left.used:
+        other = known.get(spec.key)
+        if spec.levels and other is not None:
+            levels = tuple(sorted_levels([*spec.levels, *other.levels]))
+            left = left.with_field(replace(spec, levels=levels, wide=spec.wide or len(levels) > NARROW_LEVELS))
+    return left
+
+
+def _united_leaf(leaf: Leaf, schema: Schema, other: Leaf, groups: int) -> Leaf:
+    setting = replace(leaf.setting, groups=groups)
+    if isinstance(leaf.family, Joint):
+        family, levels = joint_of([schema[c].levels for c in leaf.columns], groups)
+        return replace(leaf, family=family, setting=replace(setting, levels=levels))
+    if leaf.family.discrete:
+        return replace(leaf, setting=replace(setting, levels=schema[leaf.key].levels))
+    return replace(leaf, setting=setting)
+

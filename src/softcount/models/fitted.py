@@ -1,0 +1,206 @@
+"""A fitted model: what the estimators and the command line both wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.families import Family, Params
+from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
+from softcount.run.threads import Threads
+from softcount.table import Chunk, Table, open_table
+from softcount.table.schema import Key, Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Structure, counts, priors and the parameters they give, with the story of the fit.
+
+    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered.
+    """
+
+    star: Star
+    estimates: StarParams
+    counts: Counts
+    imagined: Imagined
+    classes: list[Any] | None = None
+    target: Key | None = None
+    notes: list[str] = field(default_factory=list)
+    prior: Any = 1.0
+    class_prior: Any = None
+    estimate: str = "mean"
+    missing: dict[Key, float] = field(default_factory=dict)
+    trace: list[float] = field(default_factory=list)
+    converged: bool = True
+    log_likelihood: float | None = None
+    objective: str = ""
+    agreed: tuple[int, int] | None = None
+
+    # -- what was learned
+
+    @property
+    def schema(self) -> Schema:
+        return self.star.schema
+
+    @property
+    def n_groups(self) -> int:
+        return self.star.groups
+
+    @property
+    def shares(self) -> np.ndarray:
+        return self.estimates.shares
+
+    @property
+    def params(self) -> dict[Key, Params]:
+        return self.star.public(self.estimates)
+
+    @property
+    def levels(self) -> dict[Key, list[object]]:
+        return {x.key: list(x.setting.levels) for x in self.star.leaves if x.family.discrete}
+
+    @property
+    def families(self) -> dict[Key, Family]:
+        return {x.key: x.family for x in self.star.leaves}
+
+    @property
+    def n_rows(self) -> float:
+        return self.counts.rows
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.star.n_parameters(self.imagined.fixed_shares is not None)
+
+    @property
+    def names(self) -> list[Any]:
+        """The groups' names: classes, or numbers from 0."""
+        return list(range(self.n_groups)) if self.classes is None else self.classes
+
+    def posterior(self, key: Key) -> Any:
+        """The posterior of one column's parameters in every group, as a conjugate object."""
+        leaf = self.star.leaf(key)
+        return leaf.family.posterior(self.counts.arrays[key], self.imagined.leaves[key], leaf.setting)
+
+    def influence(self) -> list[tuple[Key, float]]:
+        """Columns by how far their groups differ, in nats averaged over the groups; the largest first."""
+        public = self.params
+        values = [(x.key, float(self.shares @ x.family.divergence(public[x.key], self.shares))) for x in self.star.leaves]
+        return sorted(values, key=lambda pair: -pair[1])
+
+    def apart(self, group: int) -> list[tuple[Key, float, str]]:
+        """What sets one group apart: columns by how far it departs from the whole table, each in a few words."""
+        public = self.params
+        found = []
+        for leaf in self.star.leaves:
+            far = leaf.family.divergence(public[leaf.key], self.shares)[group]
+            found.append((leaf.key, float(far), leaf.family.describe(public[leaf.key], leaf.setting)[group]))
+        return sorted(found, key=lambda item: -item[1])
+
+    def describe(self, key: Key) -> list[str]:
+        """One column in a few words for every group."""
+        leaf = self.star.leaf(key)
+        return leaf.family.describe(self.params[key], leaf.setting)
+
+    # -- scoring
+
+    def table(self, data: Any, **how: Any) -> Table:
+        """Data to be answered for, read under this model's schema."""
+        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) log-probability of each group given the row."""
+        return self._each_row(table, threads, self._log_posterior)
+
+    def proba(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) probability of each group given the row."""
+        return self._each_row(table, threads, self._posterior)
+
+    def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
+        """Log-density of each row, summed over the groups."""
+        return self._each_row(table, threads, self._evidence, width=None)
+
+    def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) log of share times density, up to what no group changes."""
+        return self._each_row(table, threads, lambda ready, joint, out: None)
+
+    def _posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
+        evidence = self.star.kernels.normalise(joint)
+        if not np.isfinite(evidence).all():
+            raise _Impossible(int(np.argmin(np.isfinite(evidence))))
+
+    def _log_posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
+        evidence = self.star.kernels.normalise(joint.copy())
+        if not np.isfinite(evidence).all():
+            raise _Impossible(int(np.argmin(np.isfinite(evidence))))
+        joint -= evidence[:, None]
+
+    def _evidence(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
+        out[:] = self.star.kernels.normalise(joint)
+
+    def _each_row(
+        self, table: Table, threads: Threads, finish: Callable[..., None], width: int | None = -1
+    ) -> np.ndarray:
+        """Score every chunk in tiles and finish each tile in place."""
+        compiled = self.star.compile(self.estimates)
+        shape = () if width is None else (self.n_groups,)
+        whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
+
+        def work(task: Callable[[], Chunk]) -> np.ndarray:
+            chunk = task()
+            room = np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
+            return self._one_chunk(chunk, compiled, finish, room)
+
+        parts = list(threads.map(work, table.tasks()))
+        if whole is not None:
+            return whole
+        return np.concatenate(parts) if parts else np.empty((0, *shape))
+
+    def _one_chunk(self, chunk: Chunk, compiled: list[Any], finish: Callable[..., None], out: np.ndarray) -> np.ndarray:
+        rows_only = out.ndim == 1
+        ready = self.star.prepare(chunk, base=rows_only)
+        for a in range(0, chunk.n_rows, TILE):
+            rows = slice(a, min(a + TILE, chunk.n_rows))
+            joint = self.star.score(ready, compiled, rows, None if rows_only else out[rows])
+            try:
+                finish(ready, joint, out[rows])
+            except _Impossible as where:
+                raise self._impossible(chunk, a + where.row) from None
+        if rows_only:
+            out += ready.base
+        return out
+
+    def _impossible(self, chunk: Chunk, row: int) -> DataError:
+        values = chunk.reals[row]
+        if np.isinf(values).any():
+            key = self.schema.stored("reals")[int(np.argmax(np.isinf(values)))].key
+            return DataError(f"column {key!r}, row {chunk.start + row + 1}: Input contains infinity, which no model can score.")
+        return DataError(
+            f"row {chunk.start + row + 1} is impossible under every class (probability zero), so no class can be "
+            "preferred. Fit with a prior (estimate='mean') so that nothing is impossible."
+        )
+
+    def chunks(self, table: Table) -> Iterator[Chunk]:
+        for task in table.tasks():
+            yield task()
+
+    def single(self, given: Mapping[Key, Any]) -> Chunk:
+        """One row that holds what is given and misses everything else."""
+        known = [spec.key for spec in self.schema.used]
+        for key in given:
+            if key not in known:
+                raise DataError(f"the model has no column {key!r}. It has: {', '.join(map(str, known))}.")
+        columns = {key: [given.get(key)] for key in known}
+        return next(self.chunks(self.table(columns)))
+
+
+class _Impossible(Exception):
+    def __init__(self, row: int) -> None:
+        self.row = row

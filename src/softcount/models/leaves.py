@@ -1,0 +1,143 @@
+"""From what the user says of columns, and what looking told, to leaves with families."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.families import FAMILIES, Family, Joint, Setting
+from softcount.families.joint import joint_of
+from softcount.models.plates import Leaf
+from softcount.table.schema import Field, Key, Kind, Schema
+
+BY_KIND = {Kind.CATEGORICAL: "categorical", Kind.REAL: "normal", Kind.POSITIVE: "lognormal", Kind.COUNT: "poisson"}
+SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
+LEFT_OUT = ("ignore", "identifier", "constant")
+BAG = "counts"
+"""The key of the one block that a sparse matrix is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user said of columns: families by column or block, kinds forced by them, columns to leave out."""
+
+    families: dict[Key, Family] = field(default_factory=dict)
+    forced: dict[Key, Kind | str] = field(default_factory=dict)
+    everything: Family | None = None
+
+    @property
+    def blocks(self) -> dict[tuple[Key, ...], Family]:
+        return {key: family for key, family in self.families.items() if isinstance(key, tuple)}
+
+
+def wishes_of(kinds: Any) -> Wishes:
+    """Read the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
+    if kinds is None:
+        return Wishes()
+    if isinstance(kinds, (str, Family)):
+        return Wishes(everything=family_of(kinds, "every column"))
+    wishes = Wishes()
+    for key, said in dict(kinds).items():
+        if isinstance(said, str) and said in LEFT_OUT:
+            wishes.forced[key] = "ignore"
+            continue
+        family = family_of(said, key)
+        if isinstance(key, tuple) and family.name in ("categorical", "bernoulli"):
+            family = Joint()
+        if isinstance(key, tuple) != family.block:
+            raise DataError(_block_mismatch(key, family))
+        wishes.families[key] = family
+        for column in key if isinstance(key, tuple) else (key,):
+            wishes.forced[column] = family.kind
+    return wishes
+
+
+def _block_mismatch(key: Key, family: Family) -> str:
+    if family.block:
+        return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
+    return f"{family.name} is for a single column, but {key!r} names {len(key)} of them."  # type: ignore[arg-type]
+
+
+def family_of(said: Any, key: Key) -> Family:
+    """A family instance from its name or itself."""
+    if isinstance(said, Family):
+        return said
+    name = SYNONYMS.get(str(said), str(said))
+    if name == "text":
+        raise DataError(f"column {key!r}: text is not modelled yet. Turn it into counts, or leave it out with 'ignore'.")
+    if name not in FAMILIES:
+        close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore"} - {"joint"}))
+        raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
+    return FAMILIES[name]()
+
+
+def leaves_of(schema: Schema, wishes: Wishes, groups: int, bag: int = 0, floor: float = 1e-12) -> tuple[Leaf, ...]:
+    """A leaf for every block and for every used column outside them, in the order of the table."""
+    if bag:
+        family = wishes.everything or FAMILIES["multinomial"]()
+        return (Leaf(BAG, (), family, Setting((BAG,), groups, tuple(range(bag)), floor=floor)),)
+    if wishes.everything is not None and wishes.everything.block:
+        key = tuple(spec.key for spec in schema.used)
+        return (block_leaf(key, wishes.everything, schema, groups, floor),)
+    blocks = wishes.blocks
+    taken = {column for block in blocks for column in block}
+    leaves = [
+        column_leaf(spec, wishes.families.get(spec.key) or wishes.everything, groups, floor)
+        for spec in schema.used
+        if spec.key not in taken
+    ]
+    leaves += [block_leaf(key, family, schema, groups, floor) for key, family in blocks.items()]
+    return tied_units(leaves)
+
+
+def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -> Leaf:
+    family = family or FAMILIES[BY_KIND[spec.kind]]()
+    if family.name == "bernoulli" and len(spec.levels) > 2:
+        raise DataError(
+            f"column {spec.key!r} is Bernoulli, but has {len(spec.levels)} values: {list(spec.levels)[:5]}. "
+            "Declare it categorical."
+        )
+    anchor, scale = np.array([spec.anchor]), np.array([spec.scale])
+    return Leaf(spec.key, (spec.key,), family, Setting((spec.key,), groups, spec.levels, anchor, scale, floor))
+
+
+def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Leaf:
+    fields = [schema[column] for column in key]
+    if isinstance(family, Joint):
+        family, levels = joint_of([spec.levels for spec in fields], groups)
+        return Leaf(key, key, family, Setting(key, groups, levels, floor=floor))
+    if family.name == "binomial" and len(key) != 2:
+        raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
+    anchor = np.array([spec.anchor for spec in fields])
+    scale = np.array([spec.scale for spec in fields])
+    return Leaf(key, key, family, Setting(key, groups, tuple(key), anchor, scale, floor))
+
+
+def tied_units(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
+    """Columns that share a variance are counted in one unit."""
+    leaves = list(leaves)
+    for i, leaf in enumerate(leaves):
+        if getattr(leaf.family, "tied", None) in ("columns", "both"):
+            peers = [x.setting.scale[0] for x in leaves if x.family == leaf.family]
+            setting = leaf.setting
+            same = Setting(setting.keys, setting.groups, setting.levels, setting.anchor, np.array([min(peers)]), setting.floor)
+            leaves[i] = Leaf(leaf.key, leaf.columns, leaf.family, same)
+    return tuple(leaves)
+
+
+def priors_of(prior: Any, leaves: Iterable[Leaf], default: Any) -> dict[Key, Any]:
+    """Each leaf's prior: from a mapping by column, or the same for all."""
+    leaves = list(leaves)
+    if not isinstance(prior, Mapping):
+        return {leaf.key: prior for leaf in leaves}
+    unknown = [key for key in prior if key not in {leaf.key for leaf in leaves}]
+    if unknown:
+        raise DataError(f"prior names {unknown[0]!r}, which is not a column of the model.")
+    return {leaf.key: prior.get(leaf.key, default) for leaf in leaves}

@@ -1,0 +1,335 @@
+"""Plates: columns of like families, scored and counted together by one kernel.
+
+A plate turns a chunk into the array its kernel wants, scores it for every group and counts it with memberships or
+labels. What it counts is a dict of named (groups x ...) arrays; `stats` cuts one family's share out of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from softcount.families import Family, Joint, LogNormal, Multinormal, Params, Setting
+from softcount.families.normal import HALF_LOG_2PI
+from softcount.kernels import choose
+from softcount.numerics.twofold import Twofold
+from softcount.table.chunk import Chunk
+from softcount.table.schema import Key, Schema
+
+Tallies = dict[Hashable, Twofold]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels for a table of so many cells: plain NumPy for small ones, compiled loops for large."""
+
+    cells: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(choose(self.cells), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column, or a block of columns, with its family: independent of all others given the group."""
+
+    key: Key
+    columns: tuple[Key, ...]
+    family: Family
+    setting: Setting
+
+
+class Plate(Protocol):
+    leaves: tuple[Leaf, ...]
+    names: tuple[Hashable, ...]
+
+    def prepare(self, chunk: Chunk) -> Any: ...
+    def base(self, data: Any) -> np.ndarray | float: ...
+    def compile(self, params: list[Params]) -> Any: ...
+    def score(self, data: Any, compiled: Any, out: np.ndarray) -> None: ...
+    def count(self, data: Any, memberships: np.ndarray, params: list[Params] | None) -> Tallies: ...
+    def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies: ...
+    def stats(self, tallies: Any, leaf: int) -> Twofold: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reals:
+    """Normal and lognormal columns: each group centred on its own rows, then anchored."""
+
+    leaves: tuple[Leaf, ...]
+    slots: tuple[int, ...]
+    anchors: np.ndarray
+    scales: np.ndarray
+    kernels: Kernels
+    names: tuple[Hashable, ...] = ("(reals)",)
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        whole = self.slots == tuple(range(chunk.reals.shape[1]))
+        values = chunk.reals if whole else np.ascontiguousarray(chunk.reals[:, list(self.slots)])
+        logs = [j for j, leaf in enumerate(self.leaves) if isinstance(leaf.family, LogNormal)]
+        if logs:
+            values = values.copy() if whole else values
+            for j in logs:
+                self.leaves[j].family.check(values[:, j], self.leaves[j].key, chunk.start)
+                values[:, j] = np.log(values[:, j])
+        return values
+
+    def base(self, data: np.ndarray) -> np.ndarray | float:
+        logs = [j for j, leaf in enumerate(self.leaves) if isinstance(leaf.family, LogNormal)]
+        return -np.nan_to_num(data[:, logs]).sum(axis=1) if logs else 0.0
+
+    def compile(self, params: list[Params]) -> Any:
+        public = [leaf.family.public(part, leaf.setting) for leaf, part in zip(self.leaves, params, strict=True)]
+        if any("freedom" in part for part in public):
+            return public
+        means = np.stack([part["mean"] for part in public], axis=1)
+        # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
+        roots = [np.sqrt(part["variance"]) / leaf.setting.scale for leaf, part in zip(self.leaves, params, strict=True)]
+        inverse = 1.0 / np.stack(roots, axis=1)
+        return np.ascontiguousarray(means), np.ascontiguousarray(inverse), np.log(inverse) - HALF_LOG_2PI
+
+    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
+        if isinstance(compiled, tuple):
+            self.kernels.score_reals(data, *compiled, out)
+            return
+        for j, part in enumerate(compiled):
+            out += self.leaves[j].family.score(_unlogged(data[:, j], self.leaves[j]), part, self.leaves[j].setting)
+
+    def count(self, data: np.ndarray, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
+        if params is None:
+            centres = np.broadcast_to(self.anchors, (memberships.shape[1], len(self.leaves)))
+        else:
+            parts = zip(self.leaves, params, strict=True)
+            centres = np.stack([leaf.family.public(part, leaf.setting)["mean"] for leaf, part in parts], axis=1)
+        centres = np.ascontiguousarray(centres)
+        return {"(reals)": Twofold(*self.kernels.count_reals_soft(data, memberships, centres, self.anchors, self.scales))}
+
+    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        centres = first_rows(data, labels, groups, self.anchors)
+        pair = self.kernels.count_reals_labelled(data, labels, weights, centres, self.anchors, self.scales)
+        return {"(reals)": Twofold(*pair)}
+
+    def stats(self, tallies: Any, leaf: int) -> Twofold:
+        return tallies["(reals)"][:, leaf]
+
+
+def _unlogged(column: np.ndarray, leaf: Leaf) -> np.ndarray:
+    return np.exp(column) if isinstance(leaf.family, LogNormal) else column
+
+
+def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.ndarray) -> np.ndarray:
+    """A row of each group to count around: any member is within a few deviations of its group's mean."""
+    centres = np.tile(anchors, (groups, 1))
+    head = labels[:1024]
+    for g in range(groups):
+        found = np.flatnonzero(head == g)
+        if not len(found) and len(labels) > len(head):
+            found = np.flatnonzero(labels == g)
+        if len(found):
+            row = data[found[0]]
+            centres[g] = np.where(np.isfinite(row), row, anchors)
+    return centres
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Categorical columns: log-probabilities looked up by code, rows counted by code."""
+
+    leaves: tuple[Leaf, ...]
+    store: str
+    slots: tuple[int, ...]
+    kernels: Kernels
+    names: tuple[Hashable, ...]
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        codes = getattr(chunk, self.store)
+        if self.slots == tuple(range(codes.shape[1])):
+            return codes
+        return np.ascontiguousarray(codes[:, list(self.slots)])
+
+    def base(self, data: np.ndarray) -> float:
+        return 0.0
+
+    def compile(self, params: list[Params]) -> tuple[np.ndarray, np.ndarray]:
+        tables = [leaf.family.table(part) for leaf, part in zip(self.leaves, params, strict=True)]
+        room = max(table.shape[-1] for table in tables)
+        flat = np.zeros((len(tables), room, tables[0].shape[0]))
+        for j, table in enumerate(tables):
+            flat[j, : table.shape[-1]] = table.T
+        return np.arange(len(tables), dtype=np.int64) * room, flat.reshape(-1, flat.shape[-1])
+
+    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
+        self.kernels.score_codes(data, *compiled, out)
+
+    def count(self, data: np.ndarray, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
+        room, offsets = self._room(data)
+        return self._named(self.kernels.count_codes_soft(data, offsets, memberships, room * len(offsets)), room)
+
+    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        room, offsets = self._room(data)
+        cells = room * len(offsets)
+        return self._named(self.kernels.count_codes_labelled(data, offsets, labels, weights, cells, groups), room)
+
+    def _room(self, data: np.ndarray) -> tuple[int, np.ndarray]:
+        room = int(data.max(initial=0)) + 1
+        return room, np.arange(len(self.leaves), dtype=np.int64) * room
+
+    def _named(self, flat: np.ndarray, room: int) -> Tallies:
+        counts = flat.reshape(len(self.leaves), room, -1).transpose(2, 0, 1)
+        return {self.names[0]: Twofold.of(np.ascontiguousarray(counts))}
+
+    def stats(self, tallies: Any, leaf: int) -> Twofold:
+        width = self.leaves[leaf].family.width(self.leaves[leaf].setting)
+        part = tallies[self.names[0]][:, leaf]
+        first = 0 if isinstance(self.leaves[leaf].family, Joint) else 1
+        return _fitted(part, first, width)
+
+
+def _fitted(part: Twofold, first: int, width: int) -> Twofold:
+    """Columns first .. first + width, with zeros where nothing that far was met."""
+    have = part.shape[-1]
+    if have >= first + width:
+        return part[:, first : first + width]
+    pad = [(0, 0), (0, first + width - have)]
+    return Twofold(np.pad(part.hi, pad), np.pad(part.lo, pad))[:, first:]
+
+
+@dataclass(frozen=True, slots=True)
+class JointCodes(Codes):
+    """One block of discrete columns, looked up by the code of its combination."""
+
+    places: tuple[tuple[str, int], ...] = ()
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        parts = np.stack([getattr(chunk, store)[:, slot].astype(np.int32) for store, slot in self.places], axis=1)
+        family = self.leaves[0].family
+        assert isinstance(family, Joint)
+        return family.combine(parts)[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Any other family, one leaf: features times natural parameters, or its own pair of score and count."""
+
+    leaves: tuple[Leaf, ...]
+    slots: tuple[int, ...]
+    names: tuple[Hashable, ...]
+
+    def prepare(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None]:
+        leaf = self.leaves[0]
+        column = chunk.reals[:, list(self.slots)] if leaf.family.block else chunk.reals[:, self.slots[0]]
+        leaf.family.check(column, leaf.key, chunk.start)
+        own = isinstance(leaf.family, Multinormal)
+        return column, None if own else leaf.family.features(column, leaf.setting)
+
+    def base(self, data: Any) -> np.ndarray | float:
+        return self.leaves[0].family.base(data[0])
+
+    def compile(self, params: list[Params]) -> Any:
+        leaf = self.leaves[0]
+        public = leaf.family.public(params[0], leaf.setting)
+        dotted = not isinstance(leaf.family, Multinormal) and not {"alpha", "shape"} & set(public)
+        return leaf.family.natural(public) if dotted else public
+
+    def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
+        column, features = data
+        leaf = self.leaves[0]
+        if isinstance(compiled, dict):
+            out += leaf.family.score(column, compiled, leaf.setting)
+        else:
+            out += features @ compiled.T
+
+    def count(self, data: Any, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
+        column, features = data
+        leaf = self.leaves[0]
+        if isinstance(leaf.family, Multinormal):
+            part = params[0] if params else None
+            return {self.names[0]: leaf.family.count(column, memberships, part, leaf.setting)}
+        return {self.names[0]: Twofold.of(memberships.T @ features)}
+
+    def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        return self.count(data, one_hot(labels, weights, groups), None)
+
+    def stats(self, tallies: Any, leaf: int) -> Twofold:
+        return tallies[self.names[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """A sparse block of counts, multinomial."""
+
+    leaves: tuple[Leaf, ...]
+    names: tuple[Hashable, ...]
+
+    def prepare(self, chunk: Chunk) -> Any:
+        assert chunk.bag is not None
+        self.leaves[0].family.check(chunk.bag.data[:, None], self.leaves[0].key, chunk.start)
+        return chunk.bag
+
+    def base(self, data: Any) -> np.ndarray | float:
+        from scipy.special import gammaln
+
+        parts = data.copy()
+        parts.data = gammaln(parts.data + 1.0)
+        return gammaln(np.asarray(data.sum(axis=1)).ravel() + 1.0) - np.asarray(parts.sum(axis=1)).ravel()
+
+    def compile(self, params: list[Params]) -> Any:
+        return params[0] if "alpha" in params[0] else self.leaves[0].family.natural(params[0])
+
+    def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
+        if isinstance(compiled, dict):
+            out += self.leaves[0].family.score(data.toarray(), compiled, self.leaves[0].setting)
+        else:
+            out += data @ compiled.T
+
+    def count(self, data: Any, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
+        return {self.names[0]: Twofold.of(np.ascontiguousarray((data.T @ memberships).T))}
+
+    def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        return self.count(data, one_hot(labels, weights, groups), None)
+
+    def stats(self, tallies: Any, leaf: int) -> Twofold:
+        return tallies[self.names[0]]
+
+
+def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
+    """(rows x groups) memberships of rows whose class is known; a row of unknown class is zeros."""
+    out = np.zeros((len(labels), groups))
+    known = np.flatnonzero(labels >= 0)
+    out[known, labels[known]] = 1.0 if weights is None else weights[known]
+    return out
+
+
+def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
+    """Every leaf on the plate whose kernel suits it."""
+    plates: list[Plate] = []
+    normal = [leaf for leaf in leaves if leaf.family.name in ("normal", "lognormal")]
+    if normal:
+        plates.append(_reals(tuple(normal), schema, kernels))
+    narrow: list[Leaf] = []
+    for leaf in leaves:
+        if isinstance(leaf.family, Joint):
+            where = tuple(schema.places[c] for c in leaf.columns)
+            plates.append(JointCodes((leaf,), "", (), kernels, (("(joint)", leaf.key),), where))
+        elif leaf.family.discrete and schema.places[leaf.key].store == "codes":
+            narrow.append(leaf)
+        elif leaf.family.discrete:
+            plates.append(Codes((leaf,), "wide", (schema.places[leaf.key].slot,), kernels, (("(wide)", leaf.key),)))
+        elif leaf.family.block and not leaf.columns:
+            plates.append(Bag((leaf,), (leaf.key,)))
+        elif leaf.family.name not in ("normal", "lognormal"):
+            plates.append(Features((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,)))
+    if narrow:
+        slots = tuple(schema.places[leaf.key].slot for leaf in narrow)
+        plates.append(Codes(tuple(narrow), "codes", slots, kernels, ("(codes)",)))
+    return tuple(plates)
+
+
+def _reals(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> Reals:
+    slots = tuple(schema.places[leaf.key].slot for leaf in leaves)
+    anchors = np.array([float(leaf.setting.anchor[0]) for leaf in leaves])
+    scales = np.array([float(leaf.setting.scale[0]) for leaf in leaves])
+    return Reals(leaves, slots, anchors, scales, kernels)

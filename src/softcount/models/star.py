@@ -1,0 +1,306 @@
+"""The star: one nullable root (class or cluster) and leaves independent of each other given it.
+
+All labels known is naive Bayes; some null, semi-supervised; all null, a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import ROOT, Counts
+from softcount.errors import DataError
+from softcount.families import Categorical, Family, How, Hyper, Joint, Params, Setting
+from softcount.families.base import IMPOSSIBLE
+from softcount.models.plates import Kernels, Leaf, Plate, plates_of
+from softcount.numerics.twofold import Twofold, stack
+from softcount.table.chunk import Chunk
+from softcount.table.schema import Key, Schema
+
+TILE = 4096
+"""Rows scored at a time, so that rows x groups stays in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class StarParams:
+    """Shares of the groups, and each leaf's parameters in counting units."""
+
+    shares: np.ndarray
+    leaves: Mapping[Key, Params]
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """What the priors imagine: hyperparameters of the root and of each leaf, and how they are used."""
+
+    root: Hyper
+    leaves: Mapping[Key, Hyper]
+    how: How
+    root_how: How
+    fixed_shares: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A chunk as the plates want it, with the part of its log-density no group changes."""
+
+    data: list[Any]
+    labels: np.ndarray | None
+    weights: np.ndarray | None
+    base: np.ndarray | float
+    start: int
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Star:
+    """Structure only: which leaves, how many groups. Parameters and data are passed in."""
+
+    schema: Schema
+    leaves: tuple[Leaf, ...]
+    groups: int
+    kernels: Kernels
+    unknown_weight: float = 1.0
+    plates: tuple[Plate, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plates", plates_of(self.leaves, self.schema, self.kernels))
+
+    # -- data -> counts
+
+    def prepare(self, chunk: Chunk, base: bool = True) -> Ready:
+        """What the plates need of a chunk; kept between EM's passes."""
+        data = [plate.prepare(chunk) for plate in self.plates]
+        parts = [plate.base(part) for plate, part in zip(self.plates, data, strict=True)] if base else []
+        return Ready(data, chunk.labels, self._weights(chunk), sum(parts, 0.0), chunk.start, chunk.n_rows)
+
+    def _weights(self, chunk: Chunk) -> np.ndarray | None:
+        if chunk.labels is None or self.unknown_weight == 1.0:
+            return chunk.weights
+        factor = np.where(chunk.labels < 0, self.unknown_weight, 1.0)
+        return factor if chunk.weights is None else chunk.weights * factor
+
+    def tally(self, ready: Ready) -> Counts:
+        """Counts of rows whose class is known; the others are passed over. Classes yet unknown make room."""
+        assert ready.labels is not None
+        groups = max(self.groups, int(ready.labels.max(initial=0)) + 1)
+        arrays: dict[Hashable, Twofold] = {}
+        for plate, data in zip(self.plates, ready.data, strict=True):
+            arrays |= plate.count_labelled(data, ready.labels, ready.weights, groups)
+        arrays[ROOT] = Twofold.of(_label_counts(ready.labels, ready.weights, groups))
+        rows = float(arrays[ROOT].hi.sum())
+        return Counts(arrays, rows)
+
+    def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
+        """Counts under given memberships (rows x groups)."""
+        if ready.weights is not None:
+            memberships = memberships * ready.weights[:, None]
+        memberships = np.ascontiguousarray(memberships)
+        arrays: dict[Hashable, Twofold] = {}
+        for plate, data in zip(self.plates, ready.data, strict=True):
+            arrays |= plate.count(data, memberships, None)
+        arrays[ROOT] = Twofold.of(memberships.sum(axis=0))
+        return Counts(arrays, float(memberships.sum()))
+
+    def compile(self, params: StarParams) -> list[Any]:
+        """The parameters as the kernels want them, made once per pass."""
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(params.shares)
+        return [log_shares, *(plate.compile([params.leaves[x.key] for x in plate.leaves]) for plate in self.plates)]
+
+    def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
+        """(rows x groups) log of share times density, without the part no group changes."""
+        joint = np.empty((rows.stop - rows.start, self.groups)) if out is None else out
+        joint[:] = compiled[0]
+        clamped = False
+        for plate, data, part in zip(self.plates, ready.data, compiled[1:], strict=True):
+            plate.score(_rows_of(data, rows), part, joint)
+            clamped |= type(plate).__name__ in ("Features", "Bag")
+        if clamped:
+            joint[joint < IMPOSSIBLE] = -np.inf
+        return joint
+
+    def expect(self, params: StarParams, compiled: list[Any], ready: Ready) -> Counts:
+        """Expected counts and log-likelihood of a chunk under these parameters."""
+        parts = [
+            self._expect_tile(params, compiled, ready, slice(a, min(a + TILE, ready.n_rows)))
+            for a in range(0, ready.n_rows, TILE)
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _expect_tile(self, params: StarParams, compiled: list[Any], ready: Ready, rows: slice) -> Counts:
+        joint = self.score(ready, compiled, rows)
+        if ready.labels is not None:
+            _pin(joint, ready.labels[rows])
+        weights = None if ready.weights is None else ready.weights[rows]
+        evidence = self.kernels.normalise(joint)
+        base = ready.base if isinstance(ready.base, float) else ready.base[rows]
+        likelihood = evidence + base
+        if weights is not None:
+            joint *= weights[:, None]
+            likelihood = np.where(weights > 0, likelihood * weights, 0.0)
+        arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(joint.sum(axis=0))}
+        for plate, data in zip(self.plates, ready.data, strict=True):
+            arrays |= plate.count(_rows_of(data, rows), joint, [params.leaves[x.key] for x in plate.leaves])
+        mass = float(len(joint) if weights is None else weights.sum())
+        return Counts(arrays, mass, float(likelihood.sum()))
+
+    # -- counts -> parameters
+
+    def stats(self, counts: Counts) -> dict[Key, Twofold]:
+        """Each leaf's own (groups x features) statistics."""
+        return {
+            leaf.key: plate.stats(counts.arrays, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)
+        }
+
+    def unstacked(self, counts: Counts) -> Counts:
+        """The same counts under the names of the leaves: what is saved, merged and shown."""
+        arrays: dict[Hashable, Twofold] = {ROOT: counts.arrays[ROOT]}
+        return Counts(arrays | self.stats(counts), counts.rows, counts.log_likelihood, counts.notes)
+
+    def imagine(self, named: Counts, priors: Mapping[Key, Any], root: Any, how: How, root_how: How) -> Imagined:
+        """The imagined counts of every prior, given the whole table's statistics (any grouping of them)."""
+        hypers = {x.key: leaf_hyper(x, priors[x.key], named.arrays[x.key]) for x in self.leaves}
+        fixed = np.asarray(root, dtype=float) if isinstance(root, np.ndarray) else None
+        setting = Setting(keys=("class",), levels=tuple(range(self.groups)))
+        share = 0.0 if fixed is not None else root
+        root_hyper = Categorical().hyper(share, named.arrays[ROOT].spread(0), setting)
+        return Imagined(root_hyper, hypers, how, root_how, fixed)
+
+    def estimate(self, counts: Counts, imagined: Imagined) -> StarParams:
+        """Parameters from counts under the leaves' names; columns of one family and size at once."""
+        stats = counts.arrays
+        shares = imagined.fixed_shares
+        if shares is None:
+            root = counts.arrays[ROOT].spread(0)
+            shares = Categorical().estimate(root, imagined.root, imagined.root_how)["probability"][0]
+        leaves: dict[Key, Params] = {}
+        for family, keys in self.stacks(stats):
+            leaves |= _estimate_stack(family, keys, stats, imagined)
+        return StarParams(shares, leaves)
+
+    def stacks(self, stats: Mapping[Any, Twofold]) -> Iterator[tuple[Family, list[Key]]]:
+        """Leaves that can be estimated together."""
+        groups: dict[Any, tuple[Family, list[Key]]] = {}
+        for leaf in self.leaves:
+            name = (leaf.family.stack_key(), stats[leaf.key].shape, leaf.key if leaf.family.block else None)
+            groups.setdefault(name, (leaf.family, []))[1].append(leaf.key)
+        yield from groups.values()
+
+    def log_prior(self, params: StarParams, imagined: Imagined) -> float:
+        """The prior's part of the objective."""
+        total = 0.0
+        if imagined.fixed_shares is None:
+            total += Categorical().log_prior({"probability": params.shares[None]}, imagined.root, imagined.root_how)
+        for leaf in self.leaves:
+            hyper = imagined.leaves[leaf.key]
+            total += leaf.family.log_prior(params.leaves[leaf.key], hyper, imagined.how)
+        return total
+
+    def n_parameters(self, fixed_shares: bool = False) -> int:
+        own = 0 if fixed_shares else self.groups - 1
+        total = own + sum(leaf.family.free(leaf.setting, self.groups) for leaf in self.leaves)
+        return total - self._tied_columns()
+
+    def _tied_columns(self) -> int:
+        """Variances that columns share, counted once."""
+        tied = [x.family for x in self.leaves if getattr(x.family, "tied", None) in ("columns", "both")]
+        saved = 0
+        for family in set(tied):
+            each = self.groups if getattr(family, "tied", None) == "columns" else 1
+            saved += (tied.count(family) - 1) * each
+        return saved
+
+    def leaf_scores(self, chunk: Chunk, params: StarParams) -> dict[Key, np.ndarray]:
+        """(rows x groups) log-density of every leaf by itself."""
+        public = self.public(params)
+        return {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
+
+    def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
+        """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
+        if not leaf.columns:
+            assert chunk.bag is not None
+            return chunk.bag.toarray()
+        parts = [getattr(chunk, self.schema.places[c].store)[:, self.schema.places[c].slot] for c in leaf.columns]
+        if isinstance(leaf.family, Joint):
+            return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))
+        return np.stack(parts, axis=1) if leaf.family.block else parts[0]
+
+    def leaf(self, key: Key) -> Leaf:
+        for leaf in self.leaves:
+            if leaf.key == key:
+                return leaf
+        raise DataError(f"the model has no column {key!r}. It has: {', '.join(str(x.key) for x in self.leaves)}.")
+
+    def public(self, params: StarParams) -> dict[Key, Params]:
+        """Every leaf's parameters in the user's units, groups first."""
+        return {x.key: x.family.public(params.leaves[x.key], x.setting) for x in self.leaves}
+
+    def with_schema(self, schema: Schema, leaves: Sequence[Leaf]) -> Star:
+        return replace(self, schema=schema, leaves=tuple(leaves))
+
+
+def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
+    """One leaf's hyperparameters; `"auto"` takes the concentration with the most evidence."""
+    if isinstance(prior, str) and prior == "auto":
+        prior = best_evidence(leaf, stats)
+    if leaf.family.block:
+        return leaf.family.hyper(prior, stats, leaf.setting)
+    hyper = leaf.family.hyper(prior, stats.spread(1), leaf.setting)
+    return {name: value if name == "alpha" else np.reshape(value, ()) for name, value in hyper.items()}
+
+
+def best_evidence(leaf: Leaf, stats: Twofold) -> float:
+    """The number of imagined counts under which the statistics are most probable."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_a: float) -> float:
+        evidence = leaf.family.evidence(stats, leaf_hyper(leaf, float(np.exp(log_a)), stats))
+        return -evidence if np.isfinite(evidence) else 1e300
+
+    found = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e4)), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x))
+
+
+def _estimate_stack(
+    family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
+) -> dict[Key, Params]:
+    if family.block:
+        return {key: family.estimate(stats[key], imagined.leaves[key], imagined.how) for key in keys}
+    hypers = [imagined.leaves[key] for key in keys]
+    joined = {name: _joined([hyper[name] for hyper in hypers]) for name in hypers[0]}
+    params = family.estimate(stack([stats[key] for key in keys], axis=1), joined, imagined.how)
+    return {key: {name: value[:, j] for name, value in params.items()} for j, key in enumerate(keys)}
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
+    same = np.broadcast_arrays(*parts)
+    return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
+
+
+def _label_counts(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
+    known = labels if labels.min(initial=0) >= 0 else labels[labels >= 0]
+    if weights is not None:
+        weights = weights if known is labels else weights[labels >= 0]
+    return np.bincount(known, weights, minlength=groups).astype(np.float64)
+
+
+def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
+    """Rows whose class is known belong to it alone."""
+    known = np.flatnonzero(labels >= 0)
+    own = joint[known, labels[known]]
+    joint[known] = -np.inf
+    joint[known, labels[known]] = own
+
+
+def _rows_of(data: Any, rows: slice) -> Any:
+    if isinstance(data, tuple):
+        return tuple(None if part is None else part[rows] for part in data)
+    return data[rows]

@@ -1,0 +1,1 @@
+"""Arithmetic without statistics: sums that keep their digits, and sums of exponentials."""

@@ -1,0 +1,120 @@
+"""Arrays held as the unevaluated sum of two doubles, about 31 digits.
+
+A statistic kept this way can be merged, shifted and subtracted in any order without losing the variance of a group
+that sits a million standard deviations from its column's anchor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Index = Any
+SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into two halves whose products are exact
+
+
+def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rounded sum and exactly what rounding lost."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rounded product and exactly what rounding lost (for magnitudes below 1e150)."""
+    product = a * b
+    a_high, b_high = _upper_half(a), _upper_half(b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _upper_half(a: np.ndarray) -> np.ndarray:
+    stretched = SPLITTER * a
+    return stretched - (stretched - a)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twofold:
+    """An array whose every value is `hi + lo`, with `|lo|` far below `|hi|`.
+
+    >>> tiny = Twofold.of(np.array([1.0])) + Twofold.of(np.array([1e-20]))
+    >>> (tiny - Twofold.of(np.array([1.0]))).value
+    array([1.e-20])
+    """
+
+    hi: np.ndarray
+    lo: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Twofold:
+        values = np.asarray(values, dtype=np.float64)
+        return cls(values, np.zeros_like(values))
+
+    @property
+    def value(self) -> np.ndarray:
+        return self.hi + self.lo
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.hi.shape
+
+    def __add__(self, other: Twofold) -> Twofold:
+        total, lost = two_sum(self.hi, other.hi)
+        return _normal(total, lost + (self.lo + other.lo))
+
+    def __neg__(self) -> Twofold:
+        return Twofold(-self.hi, -self.lo)
+
+    def __sub__(self, other: Twofold) -> Twofold:
+        return self + (-other)
+
+    def __mul__(self, other: Twofold | float | np.ndarray) -> Twofold:
+        if not isinstance(other, Twofold):
+            other = Twofold.of(np.asarray(other, dtype=np.float64))
+        product, lost = two_product(self.hi, other.hi)
+        return _normal(product, lost + (self.hi * other.lo + self.lo * other.hi))
+
+    def __getitem__(self, index: Index) -> Twofold:
+        return Twofold(self.hi[index], self.lo[index])
+
+    def over(self, divisor: Twofold) -> Twofold:
+        """The quotient; a zero divisor gives zero."""
+        safe = np.where(divisor.hi == 0, 1.0, divisor.hi)
+        first = np.where(divisor.hi == 0, 0.0, self.hi / safe)
+        rest = self - divisor * first
+        return _normal(first, np.where(divisor.hi == 0, 0.0, rest.hi / safe))
+
+    def sum(self, axis: int, keepdims: bool = False) -> Twofold:
+        """The total along one axis, added slice by slice so that nothing is lost."""
+        parts = range(self.hi.shape[axis])
+        shape = tuple(n for i, n in enumerate(self.hi.shape) if i != axis % self.hi.ndim)
+        total = Twofold.of(np.zeros(shape))
+        for part in parts:
+            total = total + Twofold(self.hi.take(part, axis), self.lo.take(part, axis))
+        return total.spread(axis) if keepdims else total
+
+    def spread(self, axis: int) -> Twofold:
+        """The same values with a new axis of length one."""
+        return Twofold(np.expand_dims(self.hi, axis), np.expand_dims(self.lo, axis))
+
+    def broadcast(self, shape: tuple[int, ...]) -> Twofold:
+        return Twofold(np.broadcast_to(self.hi, shape), np.broadcast_to(self.lo, shape))
+
+    def take(self, index: np.ndarray, axis: int) -> Twofold:
+        return Twofold(self.hi.take(index, axis), self.lo.take(index, axis))
+
+
+def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:
+    total = hi + lo
+    with np.errstate(invalid="ignore"):
+        return Twofold(total, lo - (total - hi))
+
+
+def stack(parts: list[Twofold], axis: int) -> Twofold:
+    return Twofold(np.stack([p.hi for p in parts], axis), np.stack([p.lo for p in parts], axis))
+
+
+def concatenate(parts: list[Twofold], axis: int) -> Twofold:
+    return Twofold(np.concatenate([p.hi for p in parts], axis), np.concatenate([p.lo for p in parts], axis))

@@ -1,0 +1,171 @@
+"""What the conjugate pairs share: checked numbers with the groups first, equality, and printing on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.errors import DataError
+from softcount.numerics.logspace import plain
+
+Number = float | np.ndarray
+"""One number, or an array with the groups first."""
+
+Seed = int | np.random.Generator | None
+
+SHOWN = 5
+"""How many groups a line of text names before it says how many there are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Distribution:
+    """One distribution, or any number of them: each parameter is a float or an array with the groups first."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(_hashable(getattr(self, f.name)) for f in fields(self))))
+
+    def __repr__(self) -> str:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        inside = ", ".join(f"{name}={_printed(value)}" for name, value in values.items() if value is not None)
+        return f"{type(self).__name__}({inside})"
+
+    def describe(self) -> str:
+        """The distribution in one plain line."""
+        return repr(self)
+
+    def _settle(self, **values: ArrayLike) -> None:
+        """Store the parameters, stretched to one shape: floats alone, read-only arrays otherwise."""
+        shapes = {name: np.shape(value) for name, value in values.items()}
+        try:
+            together = np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise DataError(
+                f"{type(self).__name__}: the parameters have different numbers of groups ({told}). "
+                "Give each one number, or one per group."
+            ) from None
+        for name, value in values.items():
+            self._store(name, np.broadcast_to(np.asarray(value, dtype=float), together))
+
+    def _store(self, name: str, value: np.ndarray) -> None:
+        kept = plain(np.array(value, dtype=float))
+        if isinstance(kept, np.ndarray):
+            kept.setflags(write=False)
+        object.__setattr__(self, name, kept)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.shape(one) == np.shape(other) and bool(np.array_equal(np.asarray(one), np.asarray(other)))
+    return bool(one == other)
+
+
+def _hashable(value: Any) -> Any:
+    return (value.shape, tuple(value.ravel().tolist())) if isinstance(value, np.ndarray) else value
+
+
+def _printed(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return " ".join(np.array2string(value, separator=", ", threshold=20, edgeitems=3).split())
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """The value as an array of floats; words, dates and ragged lists are refused by name."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        return array.astype(float)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} is {value!r}, which is not a number. Give a number, or an array of them.") from None
+
+
+def finite(name: str, value: Any, axes: Sequence[str] = ("group",)) -> np.ndarray:
+    """The value as finite floats."""
+    array = numbers(name, value)
+    require(np.isfinite(array), array, name, "It must be a finite number.", axes)
+    return array
+
+
+def nonnegative(
+    name: str, value: Any, remedy: str = "Counts are finite and 0 or more.", axes: Sequence[str] = ("group",)
+) -> np.ndarray:
+    """The value as finite floats of 0 or more."""
+    array = numbers(name, value)
+    require(np.isfinite(array) & (array >= 0), array, name, remedy, axes)
+    return array
+
+
+def positive(name: str, value: Any, remedy: str = "It must be finite and above 0.") -> np.ndarray:
+    """The value as finite floats above 0."""
+    array = numbers(name, value)
+    require(np.isfinite(array) & (array > 0), array, name, remedy)
+    return array
+
+
+def require(
+    right: ArrayLike,
+    value: ArrayLike,
+    name: str,
+    remedy: str,
+    axes: Sequence[str] = ("group",),
+    levels: Sequence[object] | None = None,
+) -> None:
+    """Nothing if all is right; otherwise an error showing the first value that is not, where it is, and the remedy."""
+    wrong = np.argwhere(~np.atleast_1d(right))
+    if not len(wrong):
+        return
+    at = tuple(int(i) for i in wrong[0])
+    shown = float(np.broadcast_to(np.asarray(value, dtype=float), np.atleast_1d(right).shape)[at])
+    where = place(at[: np.ndim(right)], axes, levels)
+    raise DataError(f"{name} is {shown:g}{where}. {remedy}")
+
+
+def place(at: Sequence[int], axes: Sequence[str], levels: Sequence[object] | None = None) -> str:
+    """Words for a position, from its last axis outwards: " at level 'red' of group 3"."""
+    if not at:
+        return ""
+    names = list(axes)[-len(at) :]
+    names = ["group"] * (len(at) - len(names)) + names
+    said = [
+        f"{axis} {levels[i]!r}" if axis == "level" and levels is not None else f"{axis} {i}"
+        for axis, i in zip(reversed(names), reversed(list(at)), strict=True)
+    ]
+    return " at " + " of ".join(said)
+
+
+def against(x: ArrayLike, *parameters: Number) -> tuple[np.ndarray, ...]:
+    """The points, and each parameter with axes of one for them: every group meets every point, groups first."""
+    points = np.asarray(x, dtype=float)
+    return points, *(np.reshape(p, np.shape(p) + (1,) * points.ndim) for p in parameters)
+
+
+def tail(level: float) -> float:
+    """The probability left out on each side of an equal-tailed interval."""
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}. An interval holds a probability between 0 and 1, such as 0.95.")
+    return (1 - level) / 2
+
+
+def draws(parameter: Number, n: int) -> tuple[int, ...]:
+    """The shape of n draws from every group."""
+    return (*np.shape(parameter), n)
+
+
+def shown(value: Number) -> str:
+    """A number in four digits; for groups the first few."""
+    if np.ndim(value) == 0:
+        return f"{float(value):.4g}"
+    flat = np.ravel(value)
+    more = f", ... ({flat.size} in all)" if flat.size > SHOWN else ""
+    return ", ".join(f"{v:.4g}" for v in flat[:SHOWN]) + more

@@ -1,0 +1,299 @@
+"""The mean, and the variance, of a normal column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.numerics.logspace import log_rising, plain
+from softcount.priors.distribution import (
+    Distribution,
+    Number,
+    Seed,
+    draws,
+    finite,
+    nonnegative,
+    numbers,
+    positive,
+    require,
+    shown,
+    tail,
+)
+from softcount.priors.moments import moments
+from softcount.priors.predictive import Normal, StudentT
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NormalInverseChi2(Distribution):
+    """What is believed about a normal's mean and variance together.
+
+    As if `kappa` rows had shown the mean to be `mean`, and `nu` rows the variance to be `variance`. `kappa=0` leaves
+    the mean to the data, `nu=0` the variance. Both 0 is the limit of ever weaker priors, not the textbooks'
+    1 / variance: that one is `kappa=0, nu=-1`, after which the interval of the mean is the classical t interval.
+
+    >>> after = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4).update(values=[9.0, 11.0, 10.0])
+    >>> after
+    NormalInverseChi2(mean=7.5, kappa=4.0, nu=4.0, variance=20.25)
+    >>> [round(end, 3) for end in after.interval()]
+    [1.253, 13.747]
+    """
+
+    mean: Number
+    kappa: Number
+    nu: Number
+    variance: Number
+
+    def __post_init__(self) -> None:
+        kappa = nonnegative("NormalInverseChi2's kappa", self.kappa, "Imagined rows are finite and 0 or more.")
+        nu = numbers("NormalInverseChi2's nu", self.nu)
+        right = np.isfinite(nu) & ((nu >= 0) | ((nu == -1) & (kappa == 0)))
+        require(right, nu, "NormalInverseChi2's nu", "Imagined rows are finite and 0 or more (or -1 with kappa 0).")
+        self._settle(
+            mean=finite("NormalInverseChi2's mean", self.mean),
+            kappa=kappa,
+            nu=nu,
+            variance=nonnegative("NormalInverseChi2's variance", self.variance, "A variance is finite and 0 or more."),
+        )
+
+    def update(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> NormalInverseChi2:
+        """The belief after these values (rows last, NaN is missing), or after their moments.
+
+        `sum_squares` is of the differences from the rows' own mean.
+        """
+        seen = moments(values, rows, mean, sum_squares)
+        kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
+        pull = seen.rows / np.where(kappa > 0, kappa, 1.0)
+        apart = np.where(seen.rows > 0, seen.mean - self.mean, 0.0)
+        squares = self._squares + seen.sum_squares + self.kappa * pull * apart**2
+        remedy = "One weighted row cannot show a scatter under nu=-1: see more rows first, or start from nu=0."
+        require((nu > 0) | (squares == 0), squares, "sum_squares", remedy)
+        variance = np.where(nu > 0, squares / np.where(nu > 0, nu, 1.0), self.variance)
+        return NormalInverseChi2(self.mean + pull * apart, kappa, nu, variance)
+
+    @property
+    def mode(self) -> Number:
+        """The likeliest mean, whatever the variance: the same as `mean`."""
+        self._needs_rows_for_the_mean()
+        return self.mean
+
+    @property
+    def joint_mode(self) -> tuple[Number, Number]:
+        """The likeliest mean and variance together: the variance is nu * variance / (nu + 3)."""
+        return self.mode, plain(self._squares / (np.asarray(self.nu) + 3))
+
+    @property
+    def variance_mode(self) -> Number:
+        """The likeliest variance, whatever the mean: nu * variance / (nu + 2)."""
+        return plain(self._squares / (np.asarray(self.nu) + 2))
+
+    @property
+    def variance_mean(self) -> Number:
+        """The expected variance, nu * variance / (nu - 2): there is none while nu is 2 or less."""
+        nu = np.asarray(self.nu)
+        remedy = "Up to 2 the variance has no mean: use variance_mode or variance_interval, or see more rows."
+        require(nu > 2, nu, "NormalInverseChi2's nu", remedy)
+        return plain(self._squares / (nu - 2))
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each possible mean in x, per group."""
+        return self._mean_alone().pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the mean with this probability, the rest split evenly."""
+        return self._mean_alone().interval(level)
+
+    def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the variance with this probability, the rest split evenly."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        self._needs_a_variance()
+        half, out = np.asarray(self.nu) / 2, tail(level)
+        return plain(self._squares / 2 / gammainccinv(half, out)), plain(self._squares / 2 / gammaincinv(half, out))
+
+    def predict(self) -> StudentT:
+        """What the next value may be."""
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        return StudentT(self.nu, self.mean, np.sqrt(self.variance * (1 + 1 / np.asarray(self.kappa))))
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next value at x, per group."""
+        return self.predict().log_pdf(x)
+
+    def log_evidence(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> Number:
+        """The log-density of these values before any of them was seen.
+
+        >>> prior = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4)
+        >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
+        True
+        """
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        seen = moments(values, rows, mean, sum_squares)
+        n, kappa, nu = seen.rows, np.asarray(self.kappa), np.asarray(self.nu)
+        apart = np.where(n > 0, seen.mean - self.mean, 0.0)
+        added = seen.sum_squares + n / (1 + n / kappa) * apart**2
+        spread = -nu / 2 * np.log1p(added / self._squares) - n / 2 * np.log(np.pi * (self._squares + added))
+        return plain(log_rising(nu / 2, n / 2) - 0.5 * np.log1p(n / kappa) + spread)
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
+        """n means and n variances drawn together from the belief, groups first."""
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        rng, size = np.random.default_rng(random_state), draws(self.mean, n)
+        nu, squares = np.expand_dims(self.nu, -1), np.expand_dims(self._squares, -1)
+        variances = squares / rng.chisquare(nu, size=size)
+        spread = np.sqrt(variances / np.expand_dims(self.kappa, -1))
+        return np.expand_dims(self.mean, -1) + spread * rng.standard_normal(size), variances
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> NormalInverseChi2(mean=7.5, kappa=4, nu=4, variance=20.25).describe()
+        'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
+        """
+        return (
+            f"a mean of {shown(self.mean)}, worth {shown(self.kappa)} rows, "
+            f"and a variance of {shown(self.variance)}, worth {shown(self.nu)} rows"
+        )
+
+    @property
+    def _squares(self) -> np.ndarray:
+        """The imagined sum of squared differences; none from fewer than no rows."""
+        return np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance)
+
+    def _mean_alone(self) -> StudentT:
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        return StudentT(self.nu, self.mean, np.sqrt(self.variance / np.asarray(self.kappa)))
+
+    def _needs_rows_for_the_mean(self) -> None:
+        remedy = "Nothing is known of the mean yet: update with data first, or imagine a row with kappa=1."
+        require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseChi2's kappa", remedy)
+
+    def _needs_a_variance(self) -> None:
+        remedy = "Nothing is known of the variance yet: update with data first, or imagine a row with nu=1."
+        require(np.asarray(self.nu) > 0, self.nu, "NormalInverseChi2's nu", remedy)
+        remedy = "No row differs from another yet: start from a prior with nu=1 and a variance above 0."
+        require(np.asarray(self.variance) > 0, self.variance, "NormalInverseChi2's variance", remedy)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NormalKnownVariance(Distribution):
+    """What is believed about a normal's mean when its `variance` is known: itself a normal.
+
+    `mean_variance` says how far the mean may be from `mean`; infinite leaves it to the data.
+
+    >>> after = NormalKnownVariance(mean=0, mean_variance=1, variance=2).update(values=[3.0, 5.0])
+    >>> after.mean, after.mean_variance
+    (2.0, 0.5)
+    """
+
+    mean: Number
+    mean_variance: Number
+    variance: Number
+
+    def __post_init__(self) -> None:
+        spread = numbers("NormalKnownVariance's mean_variance", self.mean_variance)
+        remedy = "It must be 0 or more; float('inf') leaves the mean to the data."
+        require(spread >= 0, spread, "NormalKnownVariance's mean_variance", remedy)
+        self._settle(
+            mean=finite("NormalKnownVariance's mean", self.mean),
+            mean_variance=spread,
+            variance=positive("NormalKnownVariance's variance", self.variance),
+        )
+
+    def update(
+        self, values: ArrayLike | None = None, *, rows: ArrayLike | None = None, mean: ArrayLike | None = None
+    ) -> NormalKnownVariance:
+        """The belief after these values (rows last, NaN is missing), or after a number of rows with this mean."""
+        seen = moments(values, rows, mean, None if values is not None else 0.0)
+        prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)
+        flat, none = np.isinf(prior), seen.rows == 0
+        weight = seen.rows * np.where(flat, 0.0, prior) / known
+        pull = np.where(none, 0.0, np.where(flat, 1.0, weight / (1 + weight)))
+        after = np.where(flat, known / np.where(none, 1.0, seen.rows), prior / (1 + weight))
+        return NormalKnownVariance(
+            self.mean + pull * (seen.mean - self.mean), np.where(none, prior, after), self.variance
+        )
+
+    @property
+    def mode(self) -> Number:
+        """The likeliest mean: the same as `mean`."""
+        self._proper()
+        return self.mean
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each possible mean in x, per group."""
+        return self._mean_alone().pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the mean with this probability, the rest split evenly."""
+        return self._mean_alone().interval(level)
+
+    def predict(self) -> Normal:
+        """What the next value may be."""
+        self._proper()
+        return Normal(self.mean, self.mean_variance + np.asarray(self.variance))
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next value at x, per group."""
+        return self.predict().log_pdf(x)
+
+    def log_evidence(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> Number:
+        """The log-density of these values before any of them was seen."""
+        self._proper()
+        n, centre, squares = moments(values, rows, mean, sum_squares)
+        weight = n * self.mean_variance / np.asarray(self.variance)
+        apart = np.where(n > 0, centre - self.mean, 0.0)
+        misfit = (squares + n * apart**2 / (1 + weight)) / self.variance
+        return plain(-0.5 * (n * np.log(2 * np.pi * np.asarray(self.variance)) + np.log1p(weight) + misfit))
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
+        """n means drawn from the belief, groups first."""
+        self._proper()
+        noise = np.random.default_rng(random_state).standard_normal(draws(self.mean, n))
+        return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> NormalKnownVariance(2, 0.5, 2).describe()
+        'a mean of 2, give or take 0.7071; the variance is known to be 2'
+        """
+        spread = shown(plain(np.sqrt(self.mean_variance)))
+        known = f"the variance is known to be {shown(self.variance)}"
+        return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"
+
+    def _mean_alone(self) -> Normal:
+        self._proper()
+        remedy = "The mean is certain, so it has no density: a belief needs a mean_variance above 0."
+        require(np.asarray(self.mean_variance) > 0, self.mean_variance, "NormalKnownVariance's mean_variance", remedy)
+        return Normal(self.mean, self.mean_variance)
+
+    def _proper(self) -> None:
+        remedy = "Nothing is known of the mean yet: update with data first, or give a finite mean_variance."
+        require(np.isfinite(self.mean_variance), self.mean_variance, "NormalKnownVariance's mean_variance", remedy)

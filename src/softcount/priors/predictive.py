@@ -1,0 +1,207 @@
+"""What the next row may be: predictive distributions with a mean, a variance, a density and quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.errors import DataError
+from softcount.numerics.logspace import SERIES_FROM, log_rising, plain, stirling_rest
+from softcount.priors.distribution import Distribution, Number, against, finite, positive, require, shown, tail
+
+
+def quantile_points(q: ArrayLike) -> np.ndarray:
+    """Probabilities between 0 and 1, checked."""
+    points = np.asarray(q, dtype=float)
+    if not np.all((points >= 0) & (points <= 1)):
+        raise DataError(f"A quantile is asked at {q!r}. Quantiles are asked at probabilities from 0 to 1.")
+    return points
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StudentT(Distribution):
+    """A bell with heavy tails: a normal whose variance had to be learned.
+
+    >>> StudentT(df=4, location=10, scale=2).variance
+    8.0
+    """
+
+    df: Number
+    location: Number
+    scale: Number
+
+    def __post_init__(self) -> None:
+        self._settle(
+            df=positive("StudentT's df", self.df),
+            location=finite("StudentT's location", self.location),
+            scale=positive("StudentT's scale", self.scale),
+        )
+
+    @property
+    def mean(self) -> Number:
+        """The centre; with df of 1 or less the tails are too heavy for a mean, and `location` is the median."""
+        remedy = "Up to 1 there is no mean: use location, the median."
+        require(np.asarray(self.df) > 1, self.df, "StudentT's df", remedy)
+        return self.location
+
+    @property
+    def variance(self) -> Number:
+        """The spread squared: infinite while df is 2 or less."""
+        df = np.asarray(self.df)
+        spread = np.square(self.scale) * df / np.where(df > 2, df - 2, 1.0)
+        return plain(np.where(df > 2, spread, np.inf))
+
+    def log_pdf(self, x: ArrayLike) -> Number:
+        """The log-density of each point, per group."""
+        points, df, location, scale = against(x, self.df, self.location, self.scale)
+        z = (points - location) / scale
+        height = log_rising(df / 2, 0.5) - 0.5 * np.log(np.pi * df) - np.log(scale)
+        # log1p(z^2 / df) through hypot, so that a point 1e200 scales away does not overflow.
+        far = 2 * np.log(np.maximum(np.hypot(1.0, z / np.sqrt(df)), 1.0))
+        return plain(height - (df + 1) / 2 * np.where(np.abs(z) < 1e100, np.log1p(_square(z) / df), far))
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each point, per group."""
+        return plain(np.exp(self.log_pdf(x)))
+
+    def quantile(self, q: ArrayLike) -> Number:
+        """The value below which the next row falls with probability q, per group."""
+        from scipy.special import stdtrit
+
+        points, df, location, scale = against(quantile_points(q), self.df, self.location, self.scale)
+        return plain(location + scale * stdtrit(df, points))
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the next row with this probability, the rest split evenly."""
+        return self.quantile(tail(level)), self.quantile(1 - tail(level))
+
+    def describe(self) -> str:
+        return f"around {shown(self.location)}, scale {shown(self.scale)}, tails of {shown(self.df)} degrees of freedom"
+
+
+def _square(z: np.ndarray) -> np.ndarray:
+    return np.square(np.where(np.abs(z) < 1e100, z, 0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Normal(Distribution):
+    """A bell: what the next row may be when the variance is known.
+
+    >>> round(Normal(0, 4).quantile(0.975), 4)
+    3.9199
+    """
+
+    mean: Number
+    variance: Number
+
+    def __post_init__(self) -> None:
+        self._settle(mean=finite("Normal's mean", self.mean), variance=positive("Normal's variance", self.variance))
+
+    def log_pdf(self, x: ArrayLike) -> Number:
+        """The log-density of each point, per group."""
+        points, mean, variance = against(x, self.mean, self.variance)
+        z = (points - mean) / np.sqrt(variance)
+        return plain(-0.5 * (np.log(2 * np.pi) + np.log(variance) + z * z))
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each point, per group."""
+        return plain(np.exp(self.log_pdf(x)))
+
+    def quantile(self, q: ArrayLike) -> Number:
+        """The value below which the next row falls with probability q, per group."""
+        from scipy.special import ndtri
+
+        points, mean, variance = against(quantile_points(q), self.mean, self.variance)
+        return plain(mean + np.sqrt(variance) * ndtri(points))
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the next row with this probability, the rest split evenly."""
+        return self.quantile(tail(level)), self.quantile(1 - tail(level))
+
+    def describe(self) -> str:
+        return f"around {shown(self.mean)}, variance {shown(self.variance)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NegativeBinomial(Distribution):
+    """Counts 0, 1, 2, ... from a Poisson whose rate is only known as Gamma(shape, rate).
+
+    >>> coming = NegativeBinomial(shape=3, rate=1.5)
+    >>> coming.mean, round(coming.variance, 4), coming.quantile(0.5)
+    (2.0, 3.3333, 2.0)
+    """
+
+    shape: Number
+    rate: Number
+
+    def __post_init__(self) -> None:
+        self._settle(
+            shape=positive("NegativeBinomial's shape", self.shape), rate=positive("NegativeBinomial's rate", self.rate)
+        )
+
+    @property
+    def mean(self) -> Number:
+        """The expected count."""
+        return plain(self.shape / self.rate)
+
+    @property
+    def variance(self) -> Number:
+        """The spread squared: the mean, and more for not knowing the rate."""
+        return plain(self.shape / self.rate * (1 + 1 / self.rate))
+
+    def log_pdf(self, x: ArrayLike) -> Number:
+        """The log-probability of each count, per group; -inf for what is no count."""
+        from scipy.special import gammaln
+
+        points, shape, rate = against(x, self.shape, self.rate)
+        whole = (points >= 0) & (points == np.floor(points)) & np.isfinite(points)
+        count = np.where(whole, points, 0.0)
+        seen = log_rising(shape, count) - gammaln(count + 1)
+        answer = seen - shape * np.log1p(1 / rate) - count * np.log1p(rate)
+        return plain(np.where(whole, answer, np.where(np.isnan(points), np.nan, -np.inf)))
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The probability of each count, per group."""
+        return plain(np.exp(self.log_pdf(x)))
+
+    def quantile(self, q: ArrayLike) -> Number:
+        """The smallest count that the next row does not exceed with probability q, per group."""
+        from scipy.stats import nbinom
+
+        points, shape, rate = against(quantile_points(q), self.shape, self.rate)
+        return plain(nbinom.ppf(points, shape, rate / (1 + rate)).clip(min=0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the next count with at least this probability."""
+        return self.quantile(tail(level)), self.quantile(1 - tail(level))
+
+    def describe(self) -> str:
+        return f"counts around {shown(self.mean)}, variance {shown(self.variance)}"
+
+
+def log_gamma_pdf(y: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """The log-density of y under a Gamma of rate one; -inf below zero.
+
+    From shape 10 upwards the logarithms are expanded around the mean: the plain formula loses nine digits at
+    shape 1e8, where a posterior of a million rows easily is.
+    """
+    from scipy.special import gammaln, xlogy
+
+    above = np.maximum(y, 0.0)
+    small = xlogy(shape - 1, above) - above - gammaln(shape)
+    big = np.maximum(shape, SERIES_FROM)
+    u = above / big - 1
+    with np.errstate(divide="ignore"):
+        log1p = np.log1p(u)
+    large = (big - 1) * log1p - big * u - 0.5 * np.log(2 * np.pi * big) - stirling_rest(big)
+    return np.where(y < 0, -np.inf, np.where(shape < SERIES_FROM, small, large))
+
+
+def counts_of(name: str, values: ArrayLike) -> np.ndarray:
+    """Whole numbers of 0 or more, NaN where missing; anything else is refused, naming the row."""
+    array = np.asarray(values, dtype=float)
+    right = np.isnan(array) | ((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
+    require(right, array, name, "Counts are 0, 1, 2, ...", ("group", "row"))
+    return array

@@ -1,0 +1,254 @@
+"""The means and covariances of a block of correlated columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.errors import DataError
+from softcount.numerics.logspace import log_rising, plain
+from softcount.priors.distribution import Distribution, Number, Seed, finite, nonnegative, numbers, require, shown
+
+MATRIX = ("group", "row", "column")
+
+EITHER = "Give either values, or rows with their mean and scatter (products of the differences from that mean)."
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NormalInverseWishart(Distribution):
+    """What is believed about the means and the covariance of several columns together.
+
+    As if `kappa` rows had shown the means to be `mean`, and `nu` rows had scattered around them by `scale`, the
+    matrix of summed products (not divided by nu). Columns come last; axes before them are groups.
+
+    >>> prior = NormalInverseWishart(mean=[0, 0], kappa=1, nu=3, scale=[[1, 0], [0, 1]])
+    >>> after = prior.update(values=[[2.0, 1.0], [4.0, 3.0]])
+    >>> after.mean.tolist(), after.nu, after.covariance_mean.round(3).tolist()
+    ([2.0, 1.3333333333333333], 5.0, [[4.5, 3.0], [3.0, 2.833]])
+    """
+
+    mean: np.ndarray
+    kappa: Number
+    nu: Number
+    scale: np.ndarray
+
+    def __post_init__(self) -> None:
+        mean = np.atleast_1d(finite("NormalInverseWishart's mean", self.mean, ("group", "column")))
+        scale = np.atleast_2d(finite("NormalInverseWishart's scale", self.scale, MATRIX))
+        rows = "Imagined rows are finite and 0 or more."
+        kappa = nonnegative("NormalInverseWishart's kappa", self.kappa, rows)
+        nu = nonnegative("NormalInverseWishart's nu", self.nu, rows)
+        groups = self._groups(mean, kappa, nu, scale)
+        _check_matrix(scale)
+        self._settle(kappa=np.broadcast_to(kappa, groups), nu=np.broadcast_to(nu, groups))
+        self._store("mean", np.broadcast_to(mean, groups + mean.shape[-1:]))
+        self._store("scale", np.broadcast_to(scale, groups + scale.shape[-2:]))
+
+    @property
+    def size(self) -> int:
+        """How many columns there are."""
+        return int(self.mean.shape[-1])
+
+    def update(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        scatter: ArrayLike | None = None,
+    ) -> NormalInverseWishart:
+        """The belief after these values (rows x columns, groups first), or after their moments.
+
+        `scatter` is the matrix of summed products of the differences from the rows' own mean.
+        """
+        n, centre, products = self._moments(values, rows, mean, scatter)
+        kappa = self.kappa + n
+        pull = n / np.where(kappa > 0, kappa, 1.0)
+        apart = np.where(n[..., None] > 0, centre - self.mean, 0.0)
+        moved = (self.kappa * pull)[..., None, None] * apart[..., :, None] * apart[..., None, :]
+        return NormalInverseWishart(
+            self.mean + pull[..., None] * apart, kappa, self.nu + n, self.scale + products + moved
+        )
+
+    @property
+    def mode(self) -> np.ndarray:
+        """The likeliest means, whatever the covariance: the same as `mean`."""
+        self._needs_rows_for_the_mean()
+        return self.mean
+
+    @property
+    def covariance_mode(self) -> np.ndarray:
+        """The likeliest covariance, whatever the means: scale / (nu + columns + 1)."""
+        return self.scale / (np.asarray(self.nu) + self.size + 1)[..., None, None]
+
+    @property
+    def joint_mode(self) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest means and covariance together: the covariance is scale / (nu + columns + 2)."""
+        return self.mode, self.scale / (np.asarray(self.nu) + self.size + 2)[..., None, None]
+
+    @property
+    def covariance_mean(self) -> np.ndarray:
+        """The expected covariance, scale / (nu - columns - 1): none while nu is too small."""
+        left = np.asarray(self.nu) - self.size - 1
+        remedy = f"Up to columns + 1 = {self.size + 1} the covariance has no mean: use covariance_mode, or more rows."
+        require(left > 0, self.nu, "NormalInverseWishart's nu", remedy)
+        return self.scale / left[..., None, None]
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of possible means x (columns last), per group."""
+        return plain(np.exp(self._log_student(x, 1 / self._known_kappa())))
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next row at x (columns last), per group: a Student-t of several columns."""
+        return self._log_student(x, 1 + 1 / self._known_kappa())
+
+    def log_evidence(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        scatter: ArrayLike | None = None,
+    ) -> Number:
+        """The log-density of these rows before any of them was seen.
+
+        >>> prior = NormalInverseWishart([0, 0], 1, 3, [[1, 0], [0, 1]])
+        >>> abs(prior.log_evidence([[1.0, 2.0]]) - prior.predict_log([1.0, 2.0])) < 1e-12
+        True
+        """
+        kappa, before = self._known_kappa(), _log_determinant(self._factor())
+        seen = self._moments(values, rows, mean, scatter)
+        after = self.update(rows=seen[0], mean=seen[1], scatter=seen[2])
+        n, d = seen[0], self.size
+        grown = _log_determinant(after._factor()) - before
+        orders = (np.asarray(self.nu)[..., None] - np.arange(d)) / 2
+        shapes = np.sum(log_rising(orders, n[..., None] / 2), axis=-1)
+        spread = -np.asarray(self.nu) / 2 * grown - n / 2 * (grown + before)
+        return plain(shapes + spread - d / 2 * (n * np.log(np.pi) + np.log1p(n / kappa)))
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
+        """n sets of means and n covariances drawn together from the belief: groups first, then draws."""
+        kappa, factor = self._known_kappa(), self._factor()
+        rng, d = np.random.default_rng(random_state), self.size
+        shape = (*self.mean.shape[:-1], n, d, d)
+        # A Wishart matrix is A A' with A lower triangular, normals below and roots of chi-squares on the diagonal.
+        lower = np.tril(rng.standard_normal(shape), -1)
+        roots = np.sqrt(rng.chisquare(np.asarray(self.nu)[..., None, None] - np.arange(d), size=shape[:-1]))
+        lower[..., np.arange(d), np.arange(d)] = roots
+        turned = np.linalg.solve(lower, np.swapaxes(factor, -1, -2)[..., None, :, :])
+        covariances = np.swapaxes(turned, -1, -2) @ turned
+        noise = np.swapaxes(turned, -1, -2) @ rng.standard_normal((*shape[:-1], 1))
+        return self.mean[..., None, :] + noise[..., 0] / np.sqrt(kappa)[..., None, None], covariances
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> NormalInverseWishart([0, 5], 1, 4, [[2, 0], [0, 2]]).describe()
+        'means of 2 columns, 0, 5, worth 1 rows, and a covariance worth 4 rows'
+        """
+        told = f", {shown(self.mean)}" if self.mean.ndim == 1 else ""
+        return (
+            f"means of {self.size} columns{told}, worth {shown(self.kappa)} rows, "
+            f"and a covariance worth {shown(self.nu)} rows"
+        )
+
+    def _groups(self, mean: np.ndarray, kappa: np.ndarray, nu: np.ndarray, scale: np.ndarray) -> tuple[int, ...]:
+        d = mean.shape[-1]
+        if d == 0 or scale.shape[-2:] != (d, d):
+            raise DataError(
+                f"NormalInverseWishart has {d} means and a scale of shape {scale.shape}. "
+                "Give a square matrix with one row and one column per mean."
+            )
+        try:
+            return np.broadcast_shapes(mean.shape[:-1], kappa.shape, nu.shape, scale.shape[:-2])
+        except ValueError:
+            raise DataError(
+                "NormalInverseWishart: the parameters have different numbers of groups. Give each once, or per group."
+            ) from None
+
+    def _moments(
+        self, values: ArrayLike | None, rows: ArrayLike | None, mean: ArrayLike | None, scatter: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, their mean and their scatter: of the values, or those given, checked."""
+        given = (rows, mean, scatter)
+        if values is not None:
+            if any(part is not None for part in given):
+                raise DataError(EITHER)
+            return _of_values(values, self.size)
+        if any(part is None for part in given):
+            raise DataError(EITHER)
+        n, centre, products = nonnegative("rows", rows), numbers("mean", mean), finite("scatter", scatter, MATRIX)
+        if centre.shape[-1:] != (self.size,) or products.shape[-2:] != (self.size, self.size):
+            raise DataError(f"mean and scatter have shapes {centre.shape} and {products.shape}; columns: {self.size}.")
+        _check_matrix(products, "scatter")
+        right = (n == 0)[..., None] | np.isfinite(centre)
+        require(right, centre, "mean", "The mean of some rows is a finite number.", ("group", "column"))
+        return n, np.where(n[..., None] == 0, 0.0, centre), products
+
+    def _log_student(self, x: ArrayLike, wider: np.ndarray) -> Number:
+        """A Student-t of nu - columns + 1 degrees of freedom whose spread is the scale times `wider`."""
+        points = numbers("x", x)
+        if points.shape[-1:] != (self.size,):
+            raise DataError(f"x has shape {points.shape}. Give {self.size} columns, on the last axis.")
+        factor, d = self._factor(), self.size
+        flat = points.reshape(-1, d)
+        apart = np.swapaxes(flat - self.mean[..., None, :], -1, -2)
+        away = np.square(np.linalg.solve(factor, apart)).sum(axis=-2) / wider[..., None]
+        nu = np.asarray(self.nu)
+        height = log_rising((nu + 1 - d) / 2, d / 2) - 0.5 * (_log_determinant(factor) + d * np.log(np.pi * wider))
+        answer = np.asarray(height)[..., None] - (nu[..., None] + 1) / 2 * np.log1p(away)
+        return plain(answer.reshape(self.mean.shape[:-1] + points.shape[:-1]))
+
+    def _factor(self) -> np.ndarray:
+        """The lower triangular root of the scale; refused while the belief is not yet a distribution."""
+        remedy = f"Up to columns - 1 = {self.size - 1} it is not a distribution: raise nu, or see more rows."
+        require(np.asarray(self.nu) > self.size - 1, self.nu, "NormalInverseWishart's nu", remedy)
+        try:
+            return np.linalg.cholesky(self.scale)
+        except np.linalg.LinAlgError:
+            raise DataError(
+                "NormalInverseWishart's scale is singular: a column is constant or a sum of others. "
+                "Start from a prior whose scale has positive variances, or leave that column out."
+            ) from None
+
+    def _known_kappa(self) -> np.ndarray:
+        self._needs_rows_for_the_mean()
+        return np.asarray(self.kappa)
+
+    def _needs_rows_for_the_mean(self) -> None:
+        remedy = "Nothing is known of the means yet: update with data first, or imagine a row with kappa=1."
+        require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseWishart's kappa", remedy)
+
+
+def _of_values(values: ArrayLike, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    array = numbers("values", values)
+    if array.ndim < 2 or array.shape[-1] != size:
+        raise DataError(f"values have shape {array.shape}. Give rows x {size} columns.")
+    remedy = "A correlated block is updated with complete rows of finite numbers: fill the hole or leave the row out."
+    require(np.isfinite(array), array, "a value", remedy, MATRIX)
+    n = array.shape[-2]
+    rows = np.full(array.shape[:-2], float(n))
+    if n == 0:
+        return rows, np.zeros((*rows.shape, size)), np.zeros((*rows.shape, size, size))
+    apart = array - array[..., :1, :]  # from the first row: a constant column then scatters by exactly 0
+    centre = apart.mean(axis=-2, keepdims=True)
+    apart = apart - centre
+    return rows, (array[..., :1, :] + centre)[..., 0, :], np.swapaxes(apart, -1, -2) @ apart
+
+
+def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale") -> None:
+    """A matrix of summed products is symmetric and has no negative direction, whatever the units of its columns."""
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+    require(diagonal >= 0, diagonal, f"{name}, on its diagonal,", "A sum of squares is 0 or more.", ("group", "column"))
+    roots = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    unit = matrix / roots[..., :, None] / roots[..., None, :]
+    if not np.allclose(unit, np.swapaxes(unit, -1, -2), rtol=0, atol=1e-9):
+        raise DataError(f"{name} is not symmetric. Entry (i, j) and entry (j, i) are the same product.")
+    lowest = np.linalg.eigvalsh(unit).min(axis=-1)
+    require(lowest > -1e-9, lowest, f"{name}: its smallest eigenvalue, columns scaled to one,", "It must be 0 or more.")
+
+
+def _log_determinant(factor: np.ndarray) -> np.ndarray:
+    return 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)

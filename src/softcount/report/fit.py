@@ -1,0 +1,122 @@
+"""What `softcount fit` says when it is done."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from softcount.report.columns import HEADINGS, column_lines, missing_share
+from softcount.report.document import key_text
+from softcount.report.model import add_apart, add_groups, add_missing, add_notes, headline, model_document
+from softcount.report.page import Page
+from softcount.report.text import counted, number, share
+
+if TYPE_CHECKING:
+    from softcount.learn.evaluate import Evaluation
+    from softcount.models.fitted import Fitted
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows."""
+
+    fitted: Fitted
+    evaluation: Evaluation | None
+    n_rows: int
+    saved: str
+    data: str
+
+
+def fit_page(report: FitReport) -> Page:
+    fitted = report.fitted
+    page = Page()
+    _add_columns(page, report)
+    page.heading(headline(fitted))
+    if fitted.classes is None:
+        _add_search(page, fitted)
+    else:
+        add_evaluation(page, report.evaluation)
+    add_groups(page, fitted)
+    add_apart(page, fitted)
+    add_missing(page, fitted)
+    add_notes(page, fitted.notes)
+    _add_saved(page, report)
+    return page
+
+
+def _add_columns(page: Page, report: FitReport) -> None:
+    """The columns as understood, the target last."""
+    fitted = report.fitted
+    lines = column_lines(fitted.schema, fitted.missing, report.n_rows)
+    if fitted.target is not None:
+        missing = missing_share(fitted.target, fitted.missing, report.n_rows)
+        lines.append((key_text(fitted.target), "target", counted(fitted.n_groups, "class", "classes"), missing))
+    page.heading(f"{counted(report.n_rows, 'row')}, {counted(len(lines), 'column')}")
+    page.grid(HEADINGS, lines, right=("missing",))
+
+
+def _add_search(page: Page, fitted: Fitted) -> None:
+    """How the classes were found, and whether another search would find the same."""
+    page.line(f"log-likelihood {number(fitted.log_likelihood, 8)}; {_ending(fitted)}")
+    if fitted.agreed is not None:
+        best, run = fitted.agreed
+        page.line(f"{best} of {counted(run, 'start')} reached the best")
+        if best == 1 and run > 1:
+            page.line("more starts may find better classes: --starts " + str(10 * run))
+
+
+def _ending(fitted: Fitted) -> str:
+    steps = counted(fitted.n_iter, "iteration")
+    return f"converged after {steps}" if fitted.converged else f"stopped after {steps}, before it had converged"
+
+
+def add_evaluation(page: Page, evaluation: Evaluation | None) -> None:
+    if evaluation is None:
+        page.line("not tried on unseen rows (--folds 0)")
+        return
+    page.line(f"{evaluation.how}, on rows the model had not seen ({counted(evaluation.n_rows, 'labelled row')}):")
+    rows = [
+        ("accuracy", share(evaluation.accuracy), share(evaluation.baseline_accuracy)),
+        ("log-loss", number(evaluation.log_loss), number(evaluation.baseline_log_loss)),
+    ]
+    page.grid(("", "model", "always the commonest class"), rows, right=("model", "always the commonest class"))
+
+
+def _add_saved(page: Page, report: FitReport) -> None:
+    page.heading("Saved")
+    page.line(f"the model, in {report.saved}" if report.saved != "-" else "the model, to standard output")
+    page.heading("Next")
+    page.lines(next_commands(report))
+
+
+def next_commands(report: FitReport) -> list[str]:
+    """Commands that go on from here, as one would type them."""
+    model = "MODEL" if report.saved == "-" else shlex.quote(report.saved)
+    data = "DATA" if report.data == "-" else shlex.quote(report.data)
+    if report.fitted.classes is None:
+        return [f"softcount predict {model} {data}", f"softcount show {model}"]
+    return [f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
+
+
+def fit_document(report: FitReport) -> dict[str, Any]:
+    """The same as data: the model, the evaluation and where it was saved."""
+    return {
+        **model_document(report.fitted),
+        "evaluation": evaluation_document(report.evaluation),
+        "saved": report.saved,
+        "next": next_commands(report),
+    }
+
+
+def evaluation_document(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    return {
+        "how": evaluation.how,
+        "rows": evaluation.n_rows,
+        "accuracy": evaluation.accuracy,
+        "log_loss": evaluation.log_loss,
+        "baseline": {"accuracy": evaluation.baseline_accuracy, "log_loss": evaluation.baseline_log_loss},
+        "folds": list(evaluation.folds),
+    }

@@ -1,0 +1,164 @@
+"""A fitted model as a person reads it: classes, columns, and what sets the classes apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from softcount.report.columns import column_documents, role
+from softcount.report.document import key_text
+from softcount.report.page import Page
+from softcount.report.text import counted, listed, number, share
+
+if TYPE_CHECKING:
+    from softcount.models.fitted import Fitted
+
+MOST_COLUMNS = 10
+"""How many columns a report names; --json names all."""
+
+SIDE_BY_SIDE = 4
+"""Up to this many classes are columns of one table; more get a table each."""
+
+
+def class_names(fitted: Fitted) -> list[str]:
+    """The classes as a person calls them: by level, or by number where they were found."""
+    return [str(name) if fitted.classes is not None else f"class {name}" for name in fitted.names]
+
+
+def model_page(fitted: Fitted) -> Page:
+    """What a model holds, for `softcount show`."""
+    page = Page()
+    page.heading(headline(fitted))
+    page.line(f"from {counted(fitted.n_rows, 'row')}, {counted(fitted.n_parameters, 'parameter')}")
+    add_groups(page, fitted)
+    add_apart(page, fitted)
+    _add_columns(page, fitted)
+    add_notes(page, fitted.notes)
+    return page
+
+
+def headline(fitted: Fitted) -> str:
+    groups = counted(fitted.n_groups, "class", "classes")
+    if fitted.classes is None:
+        return f"A mixture of {groups}"
+    return f"Naive Bayes: {groups}" if fitted.target is None else f"Naive Bayes for {key_text(fitted.target)}: {groups}"
+
+
+def add_groups(page: Page, fitted: Fitted) -> None:
+    """How large each class is."""
+    page.heading("Classes")
+    sizes = [float(size) for size in fitted.shares]
+    rows = [
+        (name, share(size), number(size * fitted.n_rows)) for name, size in zip(class_names(fitted), sizes, strict=True)
+    ]
+    page.grid(("class", "share", "rows"), rows, right=("share", "rows"))
+
+
+def add_apart(page: Page, fitted: Fitted) -> None:
+    """The columns that tell the classes apart, most telling first, and what they look like in each class."""
+    ranked = fitted.influence()
+    if fitted.n_groups < 2 or not ranked:
+        return
+    chosen = ranked[:MOST_COLUMNS]
+    page.heading("Columns that matter most (influence: how far the classes differ, in nats)")
+    if fitted.n_groups <= SIDE_BY_SIDE:
+        _add_side_by_side(page, fitted, chosen)
+    else:
+        page.grid(("column", "influence"), [(key_text(key), number(value, 3)) for key, value in chosen], ["influence"])
+    if len(ranked) > len(chosen):
+        page.line(f"and {counted(len(ranked) - len(chosen), 'column')} that matter less")
+    if fitted.n_groups > SIDE_BY_SIDE or fitted.classes is None:
+        _add_cards(page, fitted)
+
+
+def _add_side_by_side(page: Page, fitted: Fitted, chosen: list[tuple[Any, float]]) -> None:
+    headings = ("column", "influence", *class_names(fitted))
+    rows = [(key_text(key), number(value, 3), *fitted.describe(key)) for key, value in chosen]
+    page.grid(headings, rows, right=("influence",))
+
+
+def _add_cards(page: Page, fitted: Fitted) -> None:
+    """What sets each class apart from the whole table, in its own order."""
+    for group, name in enumerate(class_names(fitted)):
+        page.heading(f"What sets {name} apart ({share(float(fitted.shares[group]))} of the rows)")
+        telling = [(key_text(key), number(far, 3), words) for key, far, words in fitted.apart(group)[:MOST_COLUMNS]]
+        page.grid(("column", "distance", "here"), telling, right=("distance",))
+
+
+def _add_columns(page: Page, fitted: Fitted) -> None:
+    page.heading("Columns")
+    families = _families(fitted)
+    rows = [
+        (key_text(spec.key), role(spec), families.get(spec.key, "-"), spec.why, number(fitted.missing.get(spec.key)))
+        for spec in fitted.schema.fields
+    ]
+    page.grid(("column", "kind", "modelled as", "why", "missing cells"), rows, right=("missing cells",))
+
+
+def _families(fitted: Fitted) -> dict[Any, str]:
+    """The family of each column, by the column."""
+    return {
+        column: family.name
+        for key, family in fitted.families.items()
+        for column in (key if isinstance(key, tuple) else (key,))
+    }
+
+
+def add_missing(page: Page, fitted: Fitted) -> None:
+    """Which cells were missing and which columns were left out, and what became of them."""
+    page.heading("Missing and left out")
+    holes = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
+    if holes:
+        cells = counted(sum(fitted.missing.values()), "missing cell")
+        page.line(f"{cells}, taken as no evidence; no row was dropped: {listed(holes)}")
+    else:
+        page.line("no missing cells")
+    left_out = [f"{key_text(spec.key)} ({spec.why})" for spec in fitted.schema.fields if not spec.used]
+    if left_out:
+        page.line(f"{counted(len(left_out), 'column')} left out: {listed(left_out)}")
+
+
+def add_notes(page: Page, notes: list[str]) -> None:
+    if notes:
+        page.heading("Notes")
+        page.lines(notes)
+
+
+def model_document(fitted: Fitted) -> dict[str, Any]:
+    """What a model holds, as data."""
+    return {
+        "target": fitted.target,
+        "rows": fitted.n_rows,
+        "parameters": fitted.n_parameters,
+        "classes": [
+            {"class": name, "share": size} for name, size in zip(fitted.names, fitted.shares.tolist(), strict=True)
+        ],
+        "columns": column_documents(fitted.schema, fitted.missing),
+        "influence": [{"column": key_text(key), "value": value} for key, value in fitted.influence()],
+        "fitted": _fitted_columns(fitted),
+        "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
+        "log_likelihood": fitted.log_likelihood,
+        "iterations": fitted.n_iter,
+        "converged": fitted.converged,
+        "starts": _starts_document(fitted),
+        "notes": list(fitted.notes),
+    }
+
+
+def _fitted_columns(fitted: Fitted) -> list[dict[str, Any]]:
+    families, levels = fitted.families, fitted.levels
+    return [
+        {
+            "column": key_text(key),
+            "family": families[key].name,
+            "levels": list(levels.get(key, ())),
+            "parameters": params,
+        }
+        for key, params in fitted.params.items()
+    ]
+
+
+def _starts_document(fitted: Fitted) -> dict[str, int] | None:
+    if fitted.agreed is None:
+        return None
+    best, run = fitted.agreed
+    return {"run": run, "reached_the_best": best}

@@ -1,0 +1,104 @@
+"""Why a row got its class: log-odds, column by column, that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from softcount.report.document import key_text
+from softcount.report.page import Page
+from softcount.report.text import number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from softcount.models.answers import Explanation
+    from softcount.models.fitted import Fitted
+    from softcount.table import Chunk, Key
+
+ROW, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(class)", "(against)", "(prior)", "(total)"
+"""What a line of reasons holds besides a figure for each column."""
+
+Cells = Mapping[str, str]
+
+
+def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int]) -> pa.Table:
+    """One line per row: its number, its class, the class it is compared with, every figure, and their sum."""
+    import pyarrow as pa
+
+    names = pa.array(fitted.names)
+    lines: dict[str, Any] = {ROW: pa.array(rows, pa.int64())}
+    lines[CLASS] = names.take(pa.array(explanation.chosen, pa.int64()))
+    lines[AGAINST] = names.take(pa.array(explanation.against, pa.int64()))
+    figures = {name: pa.array(part) for name, part in explanation.parts.items()}
+    return pa.table({**lines, **figures, TOTAL: pa.array(explanation.total)})
+
+
+def rows_of(chunks: Iterable[Chunk]) -> list[int]:
+    """The numbers of the rows, counted from 1."""
+    return [row for chunk in chunks for row in range(chunk.start + 1, chunk.start + chunk.n_rows + 1)]
+
+
+def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> Cells:
+    """What the row holds, by column, as a person reads it."""
+    chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
+    return {key_text(spec.key): _cell(fitted, chunk, row - chunk.start - 1, spec.key) for spec in fitted.schema.used}
+
+
+def _cell(fitted: Fitted, chunk: Chunk, place: int, key: Key) -> str:
+    spec, (store, slot) = fitted.schema[key], fitted.schema.places[key]
+    value = getattr(chunk, store)[place, slot]
+    if store == "reals":
+        return number(float(value), 6) if value == value else "missing"
+    if value == 0:
+        return "missing"
+    return str(spec.levels[value - 1]) if value <= len(spec.levels) else "never seen"
+
+
+def explanation_page(reasons: pa.Table, cells: Sequence[Cells]) -> Page:
+    """The reasons for each row's class, the weightiest first."""
+    page = Page()
+    for line, held in zip(reasons.to_pylist(), cells, strict=True):
+        page.heading(f"Row {line[ROW]}: {line[CLASS]} rather than {line[AGAINST]}")
+        page.grid(("column", "value", "log-odds", ""), _ranked(line, held), right=("log-odds",))
+    return page
+
+
+def _ranked(line: Mapping[str, Any], held: Cells) -> list[tuple[str, ...]]:
+    figures = {name: value for name, value in line.items() if name not in (ROW, CLASS, AGAINST, TOTAL)}
+    most = max((abs(value) for value in figures.values()), default=0.0)
+    ranked = sorted(figures.items(), key=lambda item: -abs(item[1]))
+    drawn = [(name, held.get(name, ""), signed(value), bar(value, most)) for name, value in ranked]
+    return [*drawn, (TOTAL, "", signed(line[TOTAL]), odds(line[TOTAL]))]
+
+
+def signed(value: float) -> str:
+    """A figure with its sign; nothing is plainly 0.
+
+    >>> signed(2.13456), signed(-0.2), signed(0.0)
+    ('+2.13', '-0.20', '0')
+    """
+    return "0" if value == 0 else f"{value:+.2f}"
+
+
+def bar(value: float, most: float, width: int = 20) -> str:
+    """A bar whose length is the figure's share of the largest.
+
+    >>> bar(1.0, 2.0, width=4), bar(-2.0, 2.0, width=4)
+    ('++', '----')
+    """
+    length = round(width * abs(value) / most) if 0 < most < float("inf") else 0
+    return ("+" if value > 0 else "-") * length
+
+
+def odds(log_odds: float) -> str:
+    """Log-odds as people say odds.
+
+    >>> odds(0.0), odds(2.302585093)
+    ('odds 1 to 1', 'odds 10 to 1')
+    """
+    if abs(log_odds) > 30:
+        return "as good as certain" if log_odds > 0 else "as good as impossible"
+    ratio = number(exp(abs(log_odds)), 3)
+    return f"odds {ratio} to 1" if log_odds >= 0 else f"odds 1 to {ratio}"

@@ -1,0 +1,46 @@
+"""The same page on a terminal: rules, bold headings and colour where the terminal allows it."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from softcount.report.page import Grid, Heading, Page
+from softcount.report.text import printable
+
+
+def console_on(stream: IO[str]) -> Console:
+    """A console that obeys NO_COLOR and never reads markup, emoji codes or links in what it prints."""
+    return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
+
+
+def show_rich(page: Page, stream: IO[str]) -> None:
+    console = console_on(stream)
+    for place, block in enumerate(page.blocks):
+        if isinstance(block, Heading):
+            _show_heading(console, block, first=place == 0)
+        else:
+            console.print(_drawn(block))
+
+
+def _show_heading(console: Console, heading: Heading, first: bool) -> None:
+    if not first:
+        console.print()
+    console.print(Text(printable(heading.text), style="bold"))
+
+
+def _drawn(block: Grid | str) -> Padding | Table:
+    # Text objects, not strings: a level called "[red]" must be shown, not obeyed.
+    if isinstance(block, str):
+        return Padding(Text(printable(block)), (0, 0, 0, 2))
+    table = Table(box=SIMPLE_HEAD, pad_edge=True, show_edge=False)
+    for heading, right in zip(block.headings, block.flushed(), strict=True):
+        table.add_column(Text(printable(heading)), justify="right" if right else "left", overflow="fold")
+    for row in block.cells():
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,34 @@
+"""A run of encoded rows: all that the engine ever sees of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+UNKNOWN = -1
+"""The label code of a row whose class is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows `start` .. `start + n_rows`, column by column in the arrays that `Schema.places` names.
+
+    `reals` holds numbers as they came, NaN where missing; its memory layout is free (rows first is fastest).
+    `codes` (one byte) and `wide` (four bytes) hold levels: 0 is missing, 1..m the levels of the field in order,
+    m + 1 a level the model has never seen. `bag` is a sparse block of counts (a text or CSR table), or None.
+    `labels` are class codes, `UNKNOWN` where not known; `weights` are row weights, None for all ones.
+    """
+
+    start: int
+    n_rows: int
+    reals: np.ndarray  # (rows, p) float64
+    codes: np.ndarray  # (rows, q) uint8, C order
+    wide: np.ndarray  # (rows, r) int32, C order
+    bag: sparse.csr_matrix | None = None
+    labels: np.ndarray | None = None  # (rows,) int32
+    weights: np.ndarray | None = None  # (rows,) float64

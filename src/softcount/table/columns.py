@@ -1,0 +1,227 @@
+"""One column of raw cells, as Arrow holds it: its numbers, or its distinct values and where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table import wording
+from softcount.table.numerals import PADDED, PLAIN, floats_of, level_of, number_words
+from softcount.table.schema import MISSING, Key
+
+
+class Cells(StrEnum):
+    """What the cells of a column are before anything is decided about it."""
+
+    TEXT = "text"
+    TRUTH = "true or false"
+    WHOLE = "whole numbers"
+    FLOAT = "numbers"
+    TIME = "dates or times"
+    EMPTY = "nothing"
+    NESTED = "nested values"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files)."""
+
+    missing: frozenset[str] = frozenset(MISSING)
+    numbers: tuple[float, ...] = ()
+    trim: bool = False
+
+    @classmethod
+    def of(cls, missing: tuple[str, ...], trim: bool) -> Words:
+        words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
+        return cls(frozenset(words), number_words(words), trim)
+
+
+def cells_of(kind: Any) -> Cells:
+    """What the cells of an Arrow type are."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return cells_of(kind.value_type)
+    for cells, tests in (
+        (Cells.TEXT, (types.is_string, types.is_large_string, types.is_string_view)),
+        (Cells.TRUTH, (types.is_boolean,)),
+        (Cells.WHOLE, (types.is_integer,)),
+        (Cells.FLOAT, (types.is_floating, types.is_decimal)),
+        (Cells.TIME, (types.is_temporal,)),
+        (Cells.EMPTY, (types.is_null,)),
+    ):
+        if any(test(kind) for test in tests):
+            return cells
+    return Cells.NESTED
+
+
+def flat(column: Any) -> Any:
+    """One Arrow array in place of a chunked one, of the types that all of Arrow's functions know."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # text beyond 2 GB stays in chunks
+            column = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in column.chunks])
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), flat(column.dictionary))
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+
+def distinct(column: Any, words: Words) -> tuple[list[Any], np.ndarray]:
+    """The distinct values of a column, missing ones as None, and for each row the place of its value (-1: null)."""
+    import pyarrow as pa
+
+    column = flat(column)
+    if cells_of(column.type) is Cells.EMPTY:
+        return [], np.full(len(column), -1, dtype=np.int32)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    values, places = _only_used(column.dictionary, places)
+    return _levels(values, words), places
+
+
+def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:
+    """A dictionary without the entries that no row uses (slices of a column share the dictionary of the whole)."""
+    seen = np.bincount(places + 1, minlength=len(values) + 1)[1:] > 0
+    if seen.all():
+        return values, places
+    renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
+    return values.take(np.flatnonzero(seen)), renumbered[places]
+
+
+def _levels(values: Any, words: Words) -> list[Any]:
+    cells = cells_of(values.type)
+    if cells is Cells.TEXT:
+        return [_text_level(value, words) for value in values.to_pylist()]
+    if cells is Cells.TIME:
+        return [None if value is None else str(value) for value in values.to_pylist()]
+    if cells is Cells.FLOAT:
+        values = _as_floats(values)
+    return [_number_level(value, words) for value in values.to_pylist()]
+
+
+def _text_level(value: str | None, words: Words) -> str | None:
+    if value is None:
+        return None
+    bare = value.strip()
+    if bare in words.missing:
+        return None
+    return bare if words.trim else value
+
+
+def _number_level(value: Any, words: Words) -> Any:
+    if value is None or value != value or (words.numbers and value in words.numbers):
+        return None
+    return level_of(value)
+
+
+def numbers(column: Any, words: Words, key: Key, start: int, *, padded: bool = False) -> np.ndarray:
+    """A column as float64, NaN where missing; text is parsed, dates become seconds since 1970.
+
+    Infinite values and words are refused, naming column and row. `padded` allows leading zeros.
+    """
+    column = flat(column)
+    cells = cells_of(column.type)
+    if cells is Cells.TEXT:
+        found = _spelt_numbers(column, words, key, start, PADDED if padded else PLAIN)
+    else:
+        found = _typed_numbers(column, cells)
+        refuse_infinite(found, key, start)
+    return without(found, words.numbers)
+
+
+def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
+    """Numbers with those that mark a missing cell taken out; the same array where there are none."""
+    for mark in marks:
+        hit = found == mark
+        if hit.any():
+            found = np.where(hit, np.nan, found)
+    return found
+
+
+def _as_floats(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
+
+
+def _typed_numbers(column: Any, cells: Cells) -> np.ndarray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if cells is Cells.EMPTY:
+        return np.full(len(column), np.nan)
+    if cells is Cells.TIME:
+        return _seconds(column)
+    if cells is Cells.TRUTH:
+        column = column.cast(pa.int8())
+    return _as_floats(column).to_numpy(zero_copy_only=False)
+
+
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def _seconds(column: Any) -> np.ndarray:
+    """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations)."""
+    import pyarrow as pa
+
+    days = pa.types.is_date32(column.type)
+    unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
+    ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
+    found = ticks.to_numpy(zero_copy_only=False)
+    return found * 86_400.0 if days else found / _TICKS[unit]
+
+
+def _spelt_numbers(column: Any, words: Words, key: Key, start: int, pattern: str) -> np.ndarray:
+    import pyarrow as pa
+
+    texts, places = distinct(column, words)
+    spelt = pa.array([None if text is None else text.strip() for text in texts], type=pa.large_string())
+    floats, bad = floats_of(spelt, pattern)
+    if bad.any():
+        _refuse_word(places, np.flatnonzero(bad), texts, key, start)
+    if np.isinf(floats).any():
+        row = _first_row(places, np.flatnonzero(np.isinf(floats)))
+        raise too_large(key, start + row, texts[places[row]])
+    return np.append(floats, np.nan)[places]
+
+
+def _first_row(places: np.ndarray, wanted: np.ndarray) -> int:
+    return int(np.flatnonzero(np.isin(places, wanted))[0])
+
+
+_INFINITE = frozenset({"inf", "infinity", "+inf", "-inf", "+infinity", "-infinity"})
+
+
+def _refuse_word(places: np.ndarray, wanted: np.ndarray, texts: list[Any], key: Key, start: int) -> None:
+    row = _first_row(places, wanted)
+    word = texts[places[row]].strip()
+    where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
+    if word.casefold() in _INFINITE:
+        raise DataError(f"{where} Infinite values cannot be counted; if it means missing: --missing {word}")
+    raise DataError(f"{where} If it means missing: --missing {word}; if it is a category: --kind {key}=categorical")
+
+
+def too_large(key: Key, row: int, shown: object) -> DataError:
+    """The error of an infinite number; rows count from 0 here."""
+    return DataError(
+        f"{wording.column(key)}, row {row + 1}: {wording.cell(shown)} is infinite or too large for a number. "
+        f"Correct it, or make it missing, or leave the column out: --kind {key}=ignore"
+    )
+
+
+def refuse_infinite(found: np.ndarray, key: Key, start: int) -> None:
+    """Raise where a column of numbers holds an infinite one, naming its row."""
+    infinite = np.isinf(found)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise too_large(key, start + row, float(found[row]))

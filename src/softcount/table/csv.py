@@ -1,0 +1,203 @@
+"""CSV and TSV files: cut into chunks of rows as bytes, parsed by Arrow in whichever thread asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from softcount.errors import DataError
+from softcount.table import wording
+from softcount.table.bytestream import TextFile
+from softcount.table.dialect import Dialect, dialect_of, not_utf8
+from softcount.table.rows import Run, padded_columns, runs
+from softcount.table.schema import Key
+from softcount.table.source import FEW_ROWS, LOOK_ROWS, Piece, Wanted, chunk_rows_for
+
+HEAD = 1 << 20
+"""Bytes that decide delimiter and names."""
+
+LOOK_BYTES = 48 << 20
+"""Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
+
+LOOK_RUN = 4_096
+ANY = Wanted(numeric=False)
+
+
+class CsvSource:
+    """A text table in a file. Types are ours to decide: Arrow parses only what it was told each column is."""
+
+    named = True
+    text_file = True
+
+    def __init__(self, file: TextFile, missing: tuple[str, ...], header: bool = True) -> None:
+        self.file = file
+        self.missing = list(dict.fromkeys(("", *missing)))
+        self.dialect = self._dialect(header)
+        self.keys: list[Key] = list(self.dialect.names)
+        self.n_rows: int | None = None
+        total = self._count_ahead()
+        if not total:
+            raise DataError(f"{file.name} has column names but no rows.")
+        self.n_rows = total if total <= FEW_ROWS else None
+        self.chunk_rows = chunk_rows_for(total)
+
+    def _dialect(self, header: bool) -> Dialect:
+        head = b"".join(islice(self.file.blocks(quiet=True), 1))
+        if b"\0" in head[:HEAD]:
+            row = head[: head.index(b"\0")].count(b"\n")
+            raise DataError(
+                f"{self.file.name} holds a NUL byte in row {row}: this is not plain text, or it is damaged. "
+                "If it was saved as UTF-16, convert it to UTF-8 first."
+            )
+        self.file.returns_only = b"\n" not in head and b"\r" in head
+        head = head.replace(b"\r", b"\n") if self.file.returns_only else head
+        return dialect_of(self.file.name, head[:HEAD], header)
+
+    def _count_ahead(self) -> int:
+        """How many rows there are, counting no further than the size of chunks depends on it."""
+        total = 0
+        for run in self._runs(LOOK_RUN, quiet=True):
+            total += run.n_rows
+            if total > FEW_ROWS:
+                break
+        return total
+
+    def _first_runs(self) -> Iterator[Run]:
+        rows = size = 0
+        for run in self._runs(LOOK_RUN, quiet=True):
+            yield run
+            rows, size = rows + run.n_rows, size + len(run.data)
+            if size >= LOOK_BYTES or rows >= LOOK_ROWS:
+                return
+
+    def _runs(self, rows: int, quiet: bool = False) -> Iterator[Run]:
+        return runs(_after(self.file.blocks(quiet=quiet), self.dialect.skip), rows, self.dialect.delimiter)
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        import pyarrow as pa
+
+        wanted = dict.fromkeys(keys, ANY)
+        parts = [self._parse(run, wanted, coded=False) for run in self._first_runs()]
+        return {key: pa.chunked_array([chunk for part in parts for chunk in part[key].chunks]) for key in keys}
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
+        total = 0
+        for run in self._runs(self.chunk_rows):
+            yield Piece(run.start, run.n_rows, partial(self._load, run, wanted))
+            total += run.n_rows
+        self.n_rows = total
+
+    def _load(self, run: Run, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
+        """The wanted columns of a run: parsed at once where its numbers are plain, else as text for us to judge."""
+        import pyarrow as pa
+
+        strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
+        if strict and self._is_padded(run, strict):
+            return self._parse(run, dict.fromkeys(wanted, ANY))
+        try:
+            columns = self._parse(run, wanted)
+        except pa.ArrowInvalid:
+            return self._parse(run, dict.fromkeys(wanted, ANY))
+        numeric = (columns[key] for key, want in wanted.items() if want.numeric)
+        return columns if all(map(_is_finite, numeric)) else self._parse(run, dict.fromkeys(wanted, ANY))
+
+    def _is_padded(self, run: Run, strict: list[Key]) -> bool:
+        found = padded_columns(run.data, self.dialect.delimiter)
+        return found is None or any(self.keys[place] in strict for place in found if place < len(self.keys))
+
+    def _parse(self, run: Run, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
+        import pyarrow as pa
+
+        odd: list[Any] = []
+        try:
+            table = self._arrow(run.data, wanted, coded, odd)
+        except pa.ArrowInvalid as error:
+            self._explain(run, odd, str(error))
+            raise
+        if table.num_rows != run.n_rows:
+            raise DataError(
+                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} cannot be told apart: "
+                "a carriage return or a quote stands where none should. Write the file again with plain line ends."
+            )
+        return {key: table.column(key) for key in wanted}
+
+    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], coded: bool, odd: list[Any]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        text = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        return csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=self.keys, block_size=len(data) + 1, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=_noting(odd)),
+            convert_options=csv.ConvertOptions(
+                column_types={key: pa.float64() if want.numeric else text for key, want in wanted.items()},
+                include_columns=list(wanted),
+                null_values=self.missing,
+                strings_can_be_null=True,
+            ),
+        )
+
+    def _explain(self, run: Run, odd: list[Any], said: str) -> None:
+        """Raise what is wrong with a run in the user's terms; return where it is only a number that is none."""
+        if odd:
+            raise self._uneven(run.start + odd[0].number, odd[0].actual_columns)
+        if "UTF8" in said or "utf8" in said.lower():
+            raise self._not_utf8(run)
+        if "conversion error" not in said:
+            raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {said}.")
+
+    def _uneven(self, row: int, cells: int) -> DataError:
+        expected = len(self.keys)
+        hint = "Check for a delimiter or quote inside a cell"
+        if expected == 1:
+            hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
+        return DataError(
+            f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
+            f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
+        )
+
+    def _not_utf8(self, run: Run) -> DataError:
+        """Find the byte in the file itself: the run does not know where it lay."""
+        row = run.start
+        try:
+            run.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            row += run.data[: error.start].count(b"\n") + 1
+        return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
+
+
+def _noting(odd: list[Any]) -> Callable[[Any], str]:
+    def note(row: Any) -> str:
+        odd.append(row)
+        return "error"
+
+    return note
+
+
+def _is_finite(column: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return pc.all(pc.is_finite(column)).as_py() is not False
+
+
+def _after(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
+    for block in blocks:
+        yield block[skip:]
+        skip = max(0, skip - len(block))
+
+
+def _offset_of_bad_byte(blocks: Iterator[bytes]) -> int:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    done = 0
+    for block in blocks:
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            return done + error.start
+        done += len(block)
+    return done

@@ -1,0 +1,145 @@
+"""Two-dimensional arrays of numbers: looked at briefly, and handed over without copying where nothing need change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table.anchors import LOOKED_AT, Anchor, anchor_of, anchors_of, log_anchor_of
+from softcount.table.columns import Cells, too_large
+from softcount.table.facts import Facts, number_facts
+from softcount.table.look import IGNORE, Request, keep_something, plan_of
+from softcount.table.plan import Plan
+from softcount.table.schema import Field, Key, Kind
+from softcount.table.source import Piece, Wanted, chunk_rows_for, refuse_empty
+
+LOOK_WHOLE = 4_096
+"""Rows of an array of whole numbers that are looked at."""
+
+
+@dataclass
+class DenseSource:
+    """An array with one row per row; a piece of it loads as the array itself, for `DenseEncoder` to cut."""
+
+    array: np.ndarray
+
+    named = False
+    text_file = False
+
+    def __post_init__(self) -> None:
+        self.array = _checked(self.array)
+        rows, width = self.array.shape
+        self.n_rows: int | None = rows
+        self.keys: list[Any] = list(range(width))
+        self.chunk_rows = chunk_rows_for(rows)
+
+    def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
+        import pyarrow as pa
+
+        return {key: pa.array(np.ascontiguousarray(self.array[:LOOK_WHOLE, key]), from_pandas=True) for key in keys}
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
+        rows = len(self.array)
+        for start in range(0, rows, self.chunk_rows):
+            stop = min(start + self.chunk_rows, rows)
+            yield Piece(start, stop - start, partial(self._rows, start, stop))
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        return self.array[start:stop]
+
+
+def _checked(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
+    if array.ndim != 2:
+        raise DataError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: array.reshape(-1, 1) if it is "
+            "one column, array.reshape(1, -1) if it is one row."
+        )
+    refuse_empty(*array.shape)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def look_dense(array: np.ndarray, request: Request) -> tuple[list[Plan], list[str]]:
+    """How to read each column of an array: floats are real, whole numbers are decided by looking."""
+    if array.dtype.kind != "f":
+        looked = [_look_whole(array, place, request) for place in range(array.shape[1])]
+    else:
+        looked = _look_floats(array, request)
+    return keep_something([plan for plan, _ in looked], [note for _, note in looked if note])
+
+
+def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[Plan, str]:
+    cells = Cells.TRUTH if array.dtype.kind == "b" else Cells.WHOLE
+    facts = number_facts(place, array[:LOOK_WHOLE, place].astype(np.float64), cells)
+    for mark in request.words.numbers:
+        facts = number_facts(place, facts.values[facts.values != mark], cells)  # type: ignore[index]
+    if facts.different <= 1:
+        facts = _after_all_rows(array, facts)
+    return plan_of(facts, request)
+
+
+def _after_all_rows(array: np.ndarray, facts: Facts) -> Facts:
+    """Facts of a column whose first rows never vary: it is constant only if no row varies."""
+    if not _varies(array[:, facts.key]):
+        return facts
+    return replace(facts, different=2, only=None)
+
+
+def _varies(column: np.ndarray, step: int = 65_536) -> bool:
+    first = column[0]
+    return any(bool(np.any(column[at : at + step] != first)) for at in range(0, len(column), step))
+
+
+def _look_floats(array: np.ndarray, request: Request) -> list[tuple[Plan, str]]:
+    head = np.asarray(array[:LOOKED_AT], dtype=np.float64)
+    plain = _plain_anchors(head)
+    constant = _constant_columns(array, head)
+    spoken = {*request.kinds, *request.levels}
+    return [
+        _look_float(array, place, head, plain[place], request)
+        if place in spoken or constant[place]
+        else (_real(place, plain[place]), "")
+        for place in range(array.shape[1])
+    ]
+
+
+def _real(place: int, anchor: Anchor) -> Plan:
+    kept = Field(place, Kind.REAL, "numbers", anchor=anchor.at, scale=anchor.scale)
+    return Plan(kept, number_like=True, plain=anchor)
+
+
+def _plain_anchors(head: np.ndarray) -> list[Anchor]:
+    if math.isfinite(float(head.sum())):
+        at, scale = anchors_of(head)
+        return [Anchor(*pair) for pair in zip(at.tolist(), scale.tolist(), strict=True)]
+    return [anchor_of(head[:, place]) for place in range(head.shape[1])]
+
+
+def _constant_columns(array: np.ndarray, head: np.ndarray) -> list[bool]:
+    """Which columns hold one value, or none, in every row; those that vary early cost one look at the first rows."""
+    still = np.all((head == head[0]) | np.isnan(head) | np.isnan(head[0]), axis=0)
+    for place in np.flatnonzero(still):
+        column = np.asarray(array[:, place])
+        known = column[~np.isnan(column)]
+        still[place] = not len(known) or not _varies(known)
+    return still.tolist()
+
+
+def _look_float(array: np.ndarray, place: int, head: np.ndarray, anchor: Anchor, request: Request) -> tuple[Plan, str]:
+    column = head[:, place]
+    forced = request.kinds.get(place)
+    if np.isinf(column).any() and forced != IGNORE:
+        row = int(np.argmax(np.isinf(column)))
+        raise too_large(place, row, float(column[row]))
+    facts = number_facts(place, column, Cells.FLOAT)
+    if facts.different == 0:  # nothing in the first rows: look at all
+        facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), Cells.FLOAT)
+    plan, note = plan_of(facts, request)
+    return replace(plan, plain=anchor, logged=log_anchor_of(column)), note

@@ -1,0 +1,159 @@
+"""Frames, Arrow data, dictionaries of columns and arrays of objects, all as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table import wording
+from softcount.table.schema import Key
+from softcount.table.source import ArrowSource, refuse_repeated
+
+
+class CellTypeError(DataError, TypeError):
+    """A cell that is neither a number nor text."""
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data speaks the Arrow PyCapsule protocol, as pandas, polars, DuckDB and Arrow itself do."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def frame_source(data: Any) -> ArrowSource:
+    """The columns of a frame; nothing is copied where its memory is Arrow's already."""
+    import pyarrow as pa
+
+    names = getattr(data, "columns", None)
+    if names is not None and not callable(names):
+        refuse_repeated([name for name in names if isinstance(name, str)])
+    try:
+        table = data if isinstance(data, pa.Table) else pa.table(data)
+    except (pa.ArrowException, ValueError, TypeError):
+        return _column_by_column(data)
+    table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
+    refuse_repeated(table.column_names)
+    keys, named = _frame_keys(table)
+    return ArrowSource(table, keys, named)
+
+
+def drop_index(schema: Any) -> Any:
+    """An Arrow schema without the columns in which pandas keeps a frame's row labels."""
+    notes = (schema.metadata or {}).get(b"pandas")
+    if notes is None:
+        return schema
+    kept = json.loads(notes).get("index_columns", [])
+    for name in kept:
+        if isinstance(name, str) and name.startswith("__index_level_") and name in schema.names:
+            schema = schema.remove(schema.get_field_index(name))
+    return schema
+
+
+def _frame_keys(table: Any) -> tuple[list[Key], bool]:
+    """Column names; the whole numbers they were where a pandas frame has no names but positions."""
+    notes = (table.schema.metadata or {}).get(b"pandas")
+    labels = json.loads(notes).get("column_indexes", []) if notes else []
+    if len(labels) == 1 and labels[0].get("pandas_type") in ("int64", "int32") and table.num_columns:
+        return [int(name) for name in table.column_names], False
+    return list(table.column_names), True
+
+
+def _column_by_column(data: Any) -> ArrowSource:
+    """A frame with a column that Arrow cannot take whole, such as one of mixed numbers and words."""
+    names = list(data.columns) if hasattr(data, "columns") else []
+    if not names:
+        raise DataError("the table could not be read through Arrow. Pass a frame, a 2-D array or a file name.")
+    refuse_repeated(names)
+    return columns_source({name: data[name] for name in names}, named=all(isinstance(name, str) for name in names))
+
+
+def columns_source(columns: Mapping[Key, Any], *, named: bool = True) -> ArrowSource:
+    """A mapping of names to columns: arrays, lists or series of one length."""
+    import pyarrow as pa
+
+    arrays = {key: arrow_column(key, column) for key, column in columns.items()}
+    lengths = {key: len(array) for key, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{key!r} has {count}" for key, count in list(lengths.items())[:5])
+        raise DataError(f"the columns differ in length: {said} rows. Columns of one table have one length.")
+    names = [str(place) for place in range(len(arrays))]
+    return ArrowSource(pa.table(list(arrays.values()), names=names), list(arrays), named)
+
+
+def objects_source(array: np.ndarray) -> ArrowSource:
+    """A 2-D array of objects or strings, column by column, without names."""
+    return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
+
+
+def arrow_column(key: Key, column: Any) -> Any:
+    """One column as an Arrow array, NaN as missing; numbers mixed with words become text."""
+    import pyarrow as pa
+
+    if is_frame(column) and not isinstance(column, np.ndarray):
+        try:
+            return pa.chunked_array(column)
+        except (pa.ArrowException, ValueError, TypeError):
+            pass
+    values = column if isinstance(column, np.ndarray) else _object_array(column)
+    if values.ndim != 1:
+        raise DataError(f"{wording.column(key)} has {values.ndim} dimensions. A column is a flat list of cells.")
+    if values.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: {wording.column(key)} holds complex numbers.")
+    if values.dtype.kind not in "OSU":
+        return pa.array(values, from_pandas=True)
+    return _from_objects(key, values.tolist())
+
+
+def _object_array(column: Any) -> np.ndarray:
+    values = np.asarray(column) if hasattr(column, "dtype") else None
+    if values is not None and values.dtype.kind != "O":
+        return values
+    cells = np.empty(len(column), dtype=object)
+    cells[:] = list(column)
+    return cells
+
+
+_NUMBERS = (bool, int, float, np.bool_, np.number)
+
+
+def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    cells = [None if _is_missing(cell) else _simple(cell) for cell in cells]
+    try:
+        return pa.array(cells)
+    except (pa.ArrowException, OverflowError):
+        pass
+    _refuse_odd(key, cells)
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if str in kinds:
+        return pa.array([None if cell is None else str(cell) for cell in cells])
+    return pa.array([None if cell is None else float(cell) for cell in cells])
+
+
+def _simple(cell: Any) -> Any:
+    if isinstance(cell, np.generic):
+        return cell.item()
+    return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, NaN, NaT and pandas' NA, told by their not being equal to themselves."""
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):
+        return type(cell).__name__ == "NAType"
+
+
+def _refuse_odd(key: Key, cells: Iterable[Any]) -> None:
+    for row, cell in enumerate(cells, start=1):
+        if cell is not None and not isinstance(cell, (str, *_NUMBERS)):
+            raise CellTypeError(
+                f"{wording.column(key)}, row {row}: argument must be a string or a number, "
+                f"not {type(cell).__name__!r}. Convert the column, or leave it out."
+            )

@@ -1,0 +1,159 @@
+"""Class labels as codes, and row weights, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table import wording
+from softcount.table.chunk import UNKNOWN
+from softcount.table.columns import Words, distinct
+from softcount.table.frames import arrow_column, is_frame
+from softcount.table.numerals import level_of
+from softcount.table.vocabulary import in_order, order_codes
+
+WINDOW = 1 << 16
+"""Widest range of whole-number labels that is looked up in a table."""
+
+NO_WORDS = Words(frozenset())
+MOST_CLASSES = 100_000
+
+
+def code_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and for every row the code of its class, `UNKNOWN` where the label is None or NaN.
+
+    >>> classes, codes = code_labels(["spam", None, "ham", "spam"])
+    >>> classes.tolist(), codes.tolist()
+    (['ham', 'spam'], [1, -1, 0, 1])
+    """
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and len(y):
+        return _whole_labels(y)
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f" and y.ndim == 1:
+        return _float_labels(y)
+    return _other_labels(y)
+
+
+def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if y.dtype.kind == "b":
+        classes, codes = _whole_labels(y.view(np.uint8))
+        return classes.astype(bool), codes
+    low, high = int(y.min()), int(y.max())
+    if high - low >= WINDOW:
+        classes, places = np.unique(y, return_inverse=True)
+        return classes, places.astype(np.int32)
+    # Differences wrap around to the right step even where the type is unsigned or its range is full.
+    steps = np.subtract(y, y.dtype.type(low), dtype=y.dtype)
+    wanted = np.uint8 if high - low < 256 else np.uint16
+    steps = steps.astype(wanted)
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[steps] = True
+    present = np.flatnonzero(seen)
+    table = (np.cumsum(seen) - 1).astype(np.int32)
+    return (present + low).astype(y.dtype), table[steps]
+
+
+def _float_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known = ~np.isnan(y)
+    values = y if known.all() else y[known]
+    fractional = values != np.floor(values)
+    if fractional.any() or np.isinf(values).any():
+        at = int(np.flatnonzero(known)[np.argmax(fractional | np.isinf(values))])
+        raise continuous(float(y[at]), at + 1)
+    codes = np.full(len(y), UNKNOWN, dtype=np.int32)
+    if not len(values):
+        return np.zeros(0, dtype=y.dtype), codes
+    small = np.abs(values).max() < 2**31
+    classes, found = _whole_labels(values.astype(np.int64)) if small else np.unique(values, return_inverse=True)
+    codes[known] = found
+    return classes.astype(y.dtype), codes
+
+
+def continuous(value: float, row: int, key: object = None) -> DataError:
+    """The error of a label that is a measurement, not a class."""
+    where = "" if key is None else f"{wording.column(key)}, "
+    return DataError(
+        f"Unknown label type: continuous. Labels name classes, but {where}row {row} holds {value}. "
+        "Cut the target into classes first, or name another target."
+    )
+
+
+def _other_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Labels from lists, series, strings and objects, by Arrow's dictionary."""
+    if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
+        raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
+    column = arrow_column("labels", y)
+    if len(column) == 0:
+        return np.zeros(0), np.zeros(0, dtype=np.int32)
+    as_numbers = _number_array(column)
+    if as_numbers is not None:
+        return code_labels(as_numbers)
+    values, places = distinct(column, NO_WORDS)
+    levels = [value for value in values if value is not None]
+    ordered = in_order(levels)
+    table = np.full(len(values) + 1, UNKNOWN, dtype=np.int32)
+    table[[place for place, value in enumerate(values) if value is not None]] = order_codes(levels, ordered)[1:] - 1
+    return class_array(ordered, y), table[places]
+
+
+def _number_array(column: Any) -> np.ndarray | None:
+    """A column of numbers as an array, whole ones without holes as they are; None for anything else."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_integer(kind) and column.null_count == 0:
+        return column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        cast = column.cast(pa.float64())
+        return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(zero_copy_only=False)
+    return None
+
+
+def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
+    """Classes as the array a user of `y` expects: its own kind of string, or plain numbers or truth values."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "")
+    if kind in ("U", "S"):
+        return np.array(ordered, dtype=y.dtype.type)
+    if ordered and all(isinstance(level, str) for level in ordered) and kind == "O":
+        return np.array(ordered, dtype=object)
+    return np.array(ordered)
+
+
+def check_weights(w: Any, n_rows: int) -> np.ndarray:
+    """Row weights as float64; a negative, infinite or missing one is refused by its row, as are weights all zero."""
+    try:
+        weights = np.asarray(w, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"weights must be numbers: {error}.") from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1 or len(weights) != n_rows:
+        raise DataError(f"weights have shape {weights.shape} for a table of {n_rows} rows. Give one weight per row.")
+    check_weight_values(weights, 0)
+    if n_rows and not weights.any():
+        raise no_weight()
+    return weights
+
+
+def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight") -> None:
+    """Raise at the first weight that is negative, infinite or missing."""
+    total = float(weights.sum()) if len(weights) else 0.0
+    if len(weights) and (not math.isfinite(total) or float(weights.min()) < 0):
+        bad = ~np.isfinite(weights) | (weights < 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"{name} of row {start + row + 1} is {weights[row]}. Weights are finite and not negative.")
+
+
+def no_weight() -> DataError:
+    """The error of a table in which no row counts."""
+    return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
+
+
+def class_levels(levels: Sequence[Any], floats: bool) -> list[Any]:
+    """Classes of a target column in order; floats stay floats, as scikit-learn's users expect."""
+    ordered: list[Any] = in_order(levels)
+    return [float(level) for level in ordered] if floats else [level_of(level) for level in ordered]

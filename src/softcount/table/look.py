@@ -1,0 +1,217 @@
+"""Deciding what each column is, by looking at its first rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table import wording
+from softcount.table.anchors import anchor_of, log_anchor_of
+from softcount.table.columns import Cells, Words, cells_of, numbers
+from softcount.table.facts import Facts, facts_of
+from softcount.table.plan import Plan
+from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
+
+IGNORE = "ignore"
+_ID_NAME = re.compile(
+    r"(?i:(?:.*[_. -])?(?:id|uuid|guid|index|idx)|row_?(?:num|number|names?|id)|unnamed: 0)|.*[a-z]I[dD]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not."""
+
+    kinds: Mapping[Key, Kind | str] = field(default_factory=dict)
+    levels: Mapping[Key, Sequence[object]] = field(default_factory=dict)
+    words: Words = field(default_factory=Words)
+    named: bool = True
+
+
+class Verdict(NamedTuple):
+    """A column's kind and why; a note where its owner should know."""
+
+    kind: Kind
+    why: str
+    used: bool = True
+    note: str = ""
+
+
+def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[Plan], list[str]]:
+    """How to read each column of the first rows, and what to tell the table's owner."""
+    plans, notes = [], []
+    for key, column in columns.items():
+        _refuse_nested(key, cells_of(column.type), request)
+        plan, note = plan_of(facts_of(key, column, request.words), request, column)
+        plans.append(plan)
+        notes.extend([note] if note else [])
+    return keep_something(plans, notes)
+
+
+def _refuse_nested(key: Key, cells: Cells, request: Request) -> None:
+    if cells is Cells.NESTED and request.kinds.get(key) != IGNORE:
+        raise DataError(
+            f"{wording.column(key)} holds nested or binary values, which cannot be modelled. "
+            f"Leave it out: --kind {key}=ignore"
+        )
+
+
+def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[Plan, str]:
+    """How to read one column, and a note or nothing."""
+    key = facts.key
+    forced = request.kinds.get(key)
+    if forced == IGNORE:
+        return Plan(Field(key, Kind.IDENTIFIER, "left out by request", used=False, declared=True)), ""
+    if forced is None and key in request.levels:
+        forced = Kind.CATEGORICAL
+    if forced is not None:
+        return _declared(facts, Kind(forced), request, column), ""
+    verdict = decide(facts, request.named)
+    base = _base(facts, facts.values, request)
+    return base.as_kind(verdict.kind, verdict.why, used=verdict.used), verdict.note
+
+
+def _base(facts: Facts, values: np.ndarray | None, request: Request) -> Plan:
+    """The column as known before its kind is: anchors, levels that exist, how text is read."""
+    extra = tuple(request.levels.get(facts.key, ()))
+    as_numbers = facts.values is not None and not any(isinstance(level, str) for level in extra)
+    wide = facts.different + len(extra) > NARROW_LEVELS
+    has_numbers = values is not None and len(values) > 0
+    return Plan(
+        Field(facts.key, Kind.CATEGORICAL, "", wide=wide),
+        as_numbers=as_numbers,
+        number_like=facts.values is not None,
+        constant=facts.only,
+        plain=anchor_of(values) if has_numbers else None,  # type: ignore[arg-type]
+        logged=log_anchor_of(values) if has_numbers else log_anchor_of(np.zeros(0)),  # type: ignore[arg-type]
+        extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is Cells.TEXT else extra,
+    )
+
+
+def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Plan:
+    if kind is Kind.TEXT:
+        raise DataError(
+            f"{wording.column(facts.key)} is declared text, and words inside cells are not modelled yet. "
+            f"Declare it otherwise: {wording.declare(facts.key, 'categorical', 'ignore')}"
+        )
+    values = facts.values
+    if kind.numeric and values is None and column is not None:
+        found = numbers(column, request.words, facts.key, 0, padded=True)
+        values = found[~np.isnan(found)]
+    used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
+    plan = _base(facts, values, request).as_kind(kind, "declared", used=used)
+    return replace(plan, field=replace(plan.field, declared=True))
+
+
+def decide(facts: Facts, named: bool) -> Verdict:
+    """The kind of a column that its owner has said nothing about."""
+    if facts.different <= 1:
+        return _constant(facts)
+    if facts.cells is Cells.TRUTH:
+        return Verdict(Kind.CATEGORICAL, "true or false")
+    if facts.values is None:
+        return _decide_text(facts, named)
+    if facts.coded:
+        return Verdict(Kind.CATEGORICAL, f"kept as categories, {facts.different} distinct")
+    if facts.cells is Cells.TIME:
+        return Verdict(Kind.REAL, "dates or times, as seconds since 1970")
+    if facts.cells is Cells.FLOAT and not named:
+        return Verdict(Kind.REAL, "numbers")
+    return _decide_whole(facts, named) if facts.whole else _decide_real(facts, "numbers with decimals")
+
+
+def _constant(facts: Facts) -> Verdict:
+    name = wording.column(facts.key)
+    if not facts.known:
+        return Verdict(Kind.CONSTANT, "every value missing", False, f"{name} has no values: left out")
+    said = f"always {wording.cell(facts.only)}"
+    return Verdict(Kind.CONSTANT, said, False, f"{name} is {said}: left out")
+
+
+MANY_WORDS = 4
+FEW_TEXTS = 20
+IDENTIFIER_ROWS = 10
+COUNTABLE = 1e9
+
+
+def _decide_text(facts: Facts, named: bool) -> Verdict:
+    name, count = wording.column(facts.key), facts.different
+    if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
+        note = f"{name} is running text: left out (--kind {facts.key}=categorical to keep its cells as categories)"
+        return Verdict(Kind.TEXT, f"text of about {facts.words:.0f} words", False, note)
+    if named and count == facts.known >= IDENTIFIER_ROWS:
+        note = f"{name} differs in every row: left out as an identifier (--kind {facts.key}=categorical to keep it)"
+        return Verdict(Kind.IDENTIFIER, "text, every value different", False, note)
+    note = f"{name} has many levels: {count} in the rows looked at" if count > NARROW_LEVELS else ""
+    return Verdict(Kind.CATEGORICAL, f"text, {count} distinct", True, note)
+
+
+def _decide_whole(facts: Facts, named: bool) -> Verdict:
+    count, rows = facts.different, facts.known
+    few = count <= 10 or (count <= 20 and rows >= 20 * count)
+    if count <= 2 or (few and rows >= 2 * count):
+        return Verdict(Kind.CATEGORICAL, f"whole numbers, {count} distinct")
+    if named and is_identifier(facts):
+        name = wording.column(facts.key)
+        note = f"{name} numbers the rows: left out as an identifier (--kind {facts.key}=real to keep it)"
+        return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
+    if _varies_as_counts(facts.values):
+        return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
+    return _decide_real(facts, f"whole numbers, {count} distinct")
+
+
+def is_identifier(facts: Facts) -> bool:
+    """Whether whole numbers, all different, run without a gap or carry the name of an identifier."""
+    if facts.values is None or not facts.different == facts.known >= IDENTIFIER_ROWS:
+        return False
+    run = float(facts.values.max()) - float(facts.values.min()) == facts.known - 1
+    return run or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None)
+
+
+def _varies_as_counts(values: Any) -> bool:
+    if values.min() < 0 or values.max() > COUNTABLE:
+        return False
+    mean = float(values.mean())
+    return 0.5 * mean <= float(values.var()) <= 1.5 * mean
+
+
+def _decide_real(facts: Facts, why: str) -> Verdict:
+    if is_skewed(facts.values):
+        return Verdict(Kind.POSITIVE, f"{why}, above zero over several sizes")
+    return Verdict(Kind.REAL, why)
+
+
+def is_skewed(values: Any) -> bool:
+    """Whether numbers are all above zero, span a factor of 100, and are more like a lognormal than like a normal."""
+    low, high = float(values.min()), float(values.max())
+    if low <= 0 or low >= high / 100:
+        return False
+    unit = values / high
+    logs = np.log(values) - np.log(high)
+    return bool(-0.5 * np.log(logs.var()) - logs.mean() > -0.5 * np.log(unit.var()))
+
+
+def keep_something(plans: list[Plan], notes: list[str]) -> tuple[list[Plan], list[str]]:
+    """The plans, with columns taken back in where nothing would be left of a table that has values."""
+    if any(plan.field.used for plan in plans):
+        return plans, notes
+    able = [plan for plan in plans if not plan.field.declared and not _is_empty(plan)]
+    chosen = {plan.key for plan in able if plan.field.kind is Kind.CONSTANT} or {plan.key for plan in able[:1]}
+    kept = [_taken_back(plan) if plan.key in chosen else plan for plan in plans]
+    said = [f"{wording.column(key)} is kept: the table has nothing else" for key in sorted(chosen, key=str)]
+    about = tuple(wording.column(key) + " " for key in chosen)
+    return kept, [note for note in notes if not note.startswith(about)] + said
+
+
+def _is_empty(plan: Plan) -> bool:
+    return plan.field.kind is Kind.CONSTANT and plan.constant is None
+
+
+def _taken_back(plan: Plan) -> Plan:
+    kind = Kind.REAL if plan.number_like else Kind.CATEGORICAL
+    return plan.as_kind(kind, plan.field.why)

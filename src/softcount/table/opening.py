@@ -1,0 +1,102 @@
+"""Which kind of source some data is: by its content, never by its file name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table.bytestream import TextFile, first_bytes, remove_with, spooled_input
+from softcount.table.csv import CsvSource
+from softcount.table.dense import DenseSource
+from softcount.table.frames import columns_source, frame_source, is_frame, objects_source
+from softcount.table.parquet import MAGIC, ParquetSource
+from softcount.table.source import Source, SparseSource
+
+Progress = Callable[[int, int], None]
+
+
+def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns."""
+    if isinstance(data, str | os.PathLike):
+        return _file_source(os.fspath(data), missing, header, progress)
+    if isinstance(data, np.ndarray):
+        return _array_source(data)
+    if _is_sparse(data):
+        return SparseSource(_counts(data))
+    if is_frame(data):
+        return frame_source(data)
+    if isinstance(data, Mapping):
+        return columns_source(data)
+    return _array_source(_nested_array(data))
+
+
+def _file_source(path: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    path = os.fsdecode(path)
+    name = path
+    if path == "-":
+        path, name = spooled_input(), "standard input"
+    source: Source
+    try:
+        if first_bytes(path, len(MAGIC)) == MAGIC:
+            source = ParquetSource(path, progress)
+        else:
+            source = CsvSource(TextFile(path, name, progress), missing, header)
+    except BaseException:
+        if name != path:
+            os.unlink(path)
+        raise
+    if name != path:
+        remove_with(source, path)
+    return source
+
+
+def _array_source(array: np.ndarray) -> Source:
+    if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
+        return DenseSource(_plain(array))
+    return objects_source(array)
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """The array itself; one of half or extended precision as float64."""
+    if isinstance(array, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64))
+    if type(array) is not np.ndarray:
+        array = np.asarray(array)
+    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8) else array
+
+
+def _nested_array(data: Any) -> np.ndarray:
+    """Rows given as lists; numbers become an array of numbers, anything else keeps each cell as it is."""
+    if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+        raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise DataError(f"the rows differ in length: {_uneven(data)}. Rows of one table have one length.") from None
+    if array.dtype.kind in "iufbc":
+        return array
+    return np.asarray(data, dtype=object)
+
+
+def _uneven(data: Any) -> str:
+    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
+    odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
+    return f"row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}"
+
+
+def _is_sparse(data: Any) -> bool:
+    """Without importing SciPy for data that cannot be its: its matrices all come from its own package."""
+    return type(data).__module__.startswith("scipy.sparse")
+
+
+def _counts(matrix: Any) -> Any:
+    if matrix.dtype.kind == "c":
+        raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
+    if matrix.ndim != 2:
+        raise DataError(f"Expected 2D array, got {matrix.ndim}D array instead. Reshape your data.")
+    rows = matrix.tocsr()
+    return rows if rows.dtype == np.float64 else rows.astype(np.float64)

@@ -1,0 +1,93 @@
+"""What is known of a table's columns: kinds, levels, anchors, and where each is stored in a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+Key = Hashable
+"""A column's name (string) or position (integer)."""
+
+NARROW_LEVELS = 254
+"""Most levels a one-byte code can hold: 0 is missing and the last code is for levels never seen."""
+
+MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "None", "?")
+"""Cells read as missing unless the caller says otherwise."""
+
+
+class Kind(StrEnum):
+    """What the values of a column are."""
+
+    CATEGORICAL = "categorical"
+    REAL = "real"
+    POSITIVE = "positive"
+    COUNT = "count"
+    TEXT = "text"
+    IDENTIFIER = "identifier"
+    CONSTANT = "constant"
+
+    @property
+    def numeric(self) -> bool:
+        return self in (Kind.REAL, Kind.POSITIVE, Kind.COUNT)
+
+
+class Place(NamedTuple):
+    """Where a column lives in every chunk: an array's name and the column of that array."""
+
+    store: str  # "reals" | "codes" | "wide"
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column: its kind and why, and what is needed to encode it.
+
+    `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
+    the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
+    text, or ignored by request). `wide` columns have too many levels for a one-byte code.
+    """
+
+    key: Key
+    kind: Kind
+    why: str
+    levels: tuple[object, ...] = ()
+    anchor: float = 0.0
+    scale: float = 1.0
+    used: bool = True
+    wide: bool = False
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The fields of a table in order, and which cells count as missing."""
+
+    fields: tuple[Field, ...]
+    missing: tuple[str, ...] = MISSING
+    places: dict[Key, Place] = field(init=False, compare=False, repr=False, default_factory=dict)
+    by_key: dict[Key, Field] = field(init=False, compare=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.by_key.update((spec.key, spec) for spec in self.fields)
+        filled = {"reals": 0, "codes": 0, "wide": 0}
+        for spec in self.fields:
+            if spec.used:
+                store = "reals" if spec.kind.numeric else "wide" if spec.wide else "codes"
+                self.places[spec.key] = Place(store, filled[store])
+                filled[store] += 1
+
+    def __getitem__(self, key: Key) -> Field:
+        return self.by_key[key]
+
+    @property
+    def used(self) -> tuple[Field, ...]:
+        return tuple(spec for spec in self.fields if spec.used)
+
+    def stored(self, store: str) -> tuple[Field, ...]:
+        """The fields of one array of a chunk, in slot order."""
+        return tuple(spec for spec in self.used if self.places[spec.key].store == store)
+
+    def with_field(self, changed: Field) -> Schema:
+        return replace(self, fields=tuple(changed if spec.key == changed.key else spec for spec in self.fields))

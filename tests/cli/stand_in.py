@@ -1,0 +1,70 @@
+"""A fitted model made by hand, for what the reports say about one: no learning, every figure known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from softcount.table.schema import Field, Kind, Schema
+
+NASTY = "re\x1b[31md\n[bold]\u202e"
+"""A level that would colour a terminal, break a table, be read as markup and turn the writing around."""
+
+
+def two_columns(name: str = "colour") -> Schema:
+    return Schema(
+        (
+            Field(name, Kind.CATEGORICAL, "2 levels", levels=("blue", NASTY)),
+            Field("size", Kind.REAL, "numbers with decimals"),
+            Field("id", Kind.IDENTIFIER, "a different value in every row", used=False),
+            Field("sort", Kind.CATEGORICAL, "2 levels", levels=("a", "b")),
+        )
+    )
+
+
+@dataclass
+class StandIn:
+    """Two groups, one column of words and one of numbers."""
+
+    schema: Schema = field(default_factory=two_columns)
+    target: Any = "sort"
+    classes: list[Any] | None = field(default_factory=lambda: ["a", "b"])
+    n_groups: int = 2
+    shares: Any = field(default_factory=lambda: np.array([0.75, 0.25]))
+    notes: list[str] = field(default_factory=lambda: [f"level {NASTY} was seen once"])
+    trace: list[float] = field(default_factory=lambda: [-20.0, -10.5])
+    objective: str = "log-likelihood"
+    log_likelihood: float = -10.5
+    n_iter: int = 1
+    converged: bool = True
+    n_rows: float = 8.0
+    n_parameters: int = 7
+    agreed: tuple[int, int] | None = None
+
+    params: ClassVar[dict[str, Any]] = {
+        "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},
+        "size": {"mean": np.array([1.0, 5.0]), "variance": np.array([1.0, float("nan")])},
+    }
+    levels: ClassVar[dict[str, Any]] = {"colour": ["blue", NASTY]}
+    families: ClassVar[dict[str, Any]] = {
+        "colour": SimpleNamespace(name="categorical"),
+        "size": SimpleNamespace(name="normal"),
+    }
+    missing: ClassVar[dict[str, Any]] = {"colour": 2.0, "size": 0.0, "id": 0.0, "sort": 0.0}
+
+    def influence(self) -> list[tuple[str, float]]:
+        return [("size", 1.25), ("colour", 0.5)]
+
+    def describe(self, key: str) -> list[str]:
+        return ["mean 1", "mean 5"] if key == "size" else ["blue 90 %", f"{NASTY} 80 %"]
+
+    def sample(self, n: int, given: Any = None, random_state: Any = None) -> pa.Table:
+        return pa.table({"colour": [NASTY] * n, "size": [float(random_state)] * n})
+
+
+def mixture() -> StandIn:
+    return StandIn(target=None, classes=None, agreed=(3, 10))

@@ -1,0 +1,75 @@
+"""Help: at once, complete, and with an example that works."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.shell import python
+from softcount.cli import COMMANDS, main
+
+
+def loaded_after(statement: str) -> set[str]:
+    """The modules a fresh Python holds after the statement."""
+    code = f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)"
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.decode().split())
+
+
+HEAVY = {"numpy", "scipy", "pyarrow", "numba", "sklearn", "rich", "pandas", "polars"}
+
+
+def test_help_loads_nothing_heavy():
+    run = "from softcount.cli import main\nmain.main(['--help'], standalone_mode=False)"
+    assert not loaded_after(run) & HEAVY
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_loads_nothing_heavy(name):
+    run = f"from softcount.cli import main\nmain.main(['{name}', '--help'], standalone_mode=False)"
+    assert not loaded_after(run) & HEAVY
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name):
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    assert f"softcount {name}" in result.stdout.split("Examples:")[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_in_the_help_is_a_command_line_that_parses(name):
+    for words in examples(name):
+        command = main.get_command(click.Context(main), words[1])
+        assert command is not None
+        command.make_context(words[1], words[2:])
+
+
+def examples(name: str) -> list[list[str]]:
+    """The words of each example, up to what the shell does with the result."""
+    import shlex
+
+    command = main.get_command(click.Context(main), name)
+    assert command is not None and command.epilog is not None
+    found = []
+    for line in command.epilog.split("\n\n")[0].splitlines():
+        typed = line.strip().split("   ")[0].split("| jq")[0].split("| head")[0].split("<")[0]
+        if "softcount " in typed:
+            found.append(shlex.split(typed[typed.index("softcount ") :]))
+    return found
+
+
+def test_every_command_is_listed_and_every_listed_command_exists():
+    listing = CliRunner().invoke(main, ["--help"]).stdout
+    for name, line in COMMANDS.items():
+        assert line in listing
+        command = main.get_command(click.Context(main), name)
+        assert command is not None and command.name == name
+
+
+def test_no_command_at_all_shows_the_help_and_is_a_usage_error():
+    result = CliRunner().invoke(main, [])
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr

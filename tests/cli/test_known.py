@@ -1,0 +1,80 @@
+"""Columns and values named on the command line are found in the model, or refused by name."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from cli.stand_in import NASTY, StandIn
+from softcount.cli.known import class_value, column_key, understood_given
+from softcount.errors import DataError
+
+
+def test_a_number_is_a_number_and_a_level_is_the_models_own():
+    assert understood_given(StandIn(), ["size=2.5", f"colour={NASTY}"]) == {"size": 2.5, "colour": NASTY}
+
+
+def test_a_level_that_is_a_number_is_found_by_its_text():
+    fitted = StandIn()
+    fitted.levels = {"colour": [1, 2]}
+    assert understood_given(fitted, ["colour=2"]) == {"colour": 2}
+
+
+def test_a_level_never_seen_goes_on_as_text():
+    assert understood_given(StandIn(), ["colour=green"]) == {"colour": "green"}
+
+
+def test_the_target_is_a_column_one_may_know():
+    assert understood_given(StandIn(), ["sort=b"]) == {"sort": "b"}
+
+
+def test_a_name_and_a_value_may_hold_equals_signs():
+    fitted = StandIn()
+    fitted.params = {"a=b": {}, "a": {}}
+    fitted.levels = {"a=b": ["x"], "a": ["y=z"]}
+    assert understood_given(fitted, ["a=b=x"]) == {"a=b": "x"}
+    assert understood_given(fitted, ["a=y=z"]) == {"a": "y=z"}
+
+
+def test_a_column_without_a_name_is_found_by_its_number():
+    fitted = StandIn(target=None, classes=None)
+    fitted.params = {0: {}, 1: {}}
+    fitted.levels = {}
+    assert understood_given(fitted, ["1=3"]) == {1: 3.0}
+
+
+def test_a_column_of_a_block_can_be_asked_about():
+    fitted = StandIn()
+    fitted.params = {("x", "y"): {}}
+    assert column_key(fitted, "y", "--of") == "y"
+
+
+def test_a_misspelt_column_is_refused_with_the_right_name():
+    with pytest.raises(DataError, match=r"no column 'sizes'\.\n  Did you mean 'size'"):
+        understood_given(StandIn(), ["sizes=1"])
+    with pytest.raises(DataError, match=r"--of: the model has no column 'zzz'\.\n  It has colour, size, sort"):
+        column_key(StandIn(), "zzz", "--of")
+
+
+def test_a_word_for_a_number_is_refused_by_column():
+    with pytest.raises(DataError, match="column 'size' holds numbers, and 'big' is not one"):
+        understood_given(StandIn(), ["size=big"])
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf"])
+def test_what_is_not_a_finite_number_is_refused(word):
+    with pytest.raises(DataError, match="column 'size'"):
+        understood_given(StandIn(), [f"size={word}"])
+
+
+def test_a_class_that_is_not_there_is_refused_with_those_that_are():
+    assert class_value(StandIn(target=None, classes=None), "1", "--against") == 1
+    with pytest.raises(DataError, match=r"no class 'c'\.\n  It has a, b"):
+        class_value(StandIn(), "c", "--against")
+
+
+def test_a_column_given_twice_or_without_a_value_is_a_usage_error():
+    with pytest.raises(click.UsageError, match="twice"):
+        understood_given(StandIn(), ["size=1", "size=2"])
+    with pytest.raises(click.UsageError, match="COL=VALUE"):
+        understood_given(StandIn(), ["size"])

@@ -1,0 +1,80 @@
+"""Results: where they were asked for, whole or not at all, and never over an input."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from cli.stand_in import NASTY, StandIn
+from softcount.cli import main
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A model file whose content is the stand-in, whatever it holds."""
+    path = tmp_path / "m.sc"
+    path.write_bytes(b"model")
+    monkeypatch.setattr("softcount.cli.engine.load", lambda path: StandIn(), raising=False)
+    return path
+
+
+def sample(model, *arguments):
+    return CliRunner().invoke(main, ["sample", str(model), "-n", "2", "--seed", "7", *map(str, arguments)])
+
+
+def test_rows_go_to_standard_output_as_csv(model):
+    result = sample(model)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f'colour,size\n"{NASTY}",7.0\n"{NASTY}",7.0\n'
+
+
+def test_a_dash_is_standard_output(model):
+    assert sample(model, "-o", "-").stdout == sample(model).stdout
+
+
+def test_rows_go_to_the_file_asked_for(model, tmp_path):
+    result = sample(model, "-o", tmp_path / "out.csv")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert (tmp_path / "out.csv").read_text() == sample(model).stdout
+
+
+def test_a_parquet_name_gets_parquet(model, tmp_path):
+    sample(model, "-o", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [{"colour": NASTY, "size": 7.0}] * 2
+
+
+def test_json_is_one_document_on_standard_output_or_in_the_file(model, tmp_path):
+    assert json.loads(sample(model, "--json").stdout) == [{"colour": NASTY, "size": 7.0}] * 2
+    sample(model, "--json", "-o", tmp_path / "out.json")
+    assert (tmp_path / "out.json").read_text() == sample(model, "--json").stdout
+
+
+def test_a_missing_folder_is_found_before_the_model_is_read(model, tmp_path, monkeypatch):
+    def load(path):
+        raise AssertionError("read first")
+
+    monkeypatch.setattr("softcount.cli.engine.load", load)
+    result = sample(model, "-o", tmp_path / "nowhere" / "out.csv")
+    assert result.exit_code == 3
+    assert "nowhere" in result.stderr
+
+
+def test_an_output_that_is_an_input_is_refused_and_left_alone(model):
+    result = sample(model, "-o", model)
+    assert result.exit_code == 2
+    assert model.read_bytes() == b"model"
+
+
+def test_a_failure_leaves_the_old_file_as_it_was(model, tmp_path, monkeypatch):
+    def fail(table, sink):
+        sink.write(b"half")
+        raise MemoryError
+
+    (tmp_path / "out.csv").write_text("old")
+    monkeypatch.setattr("softcount.report.sheet.write_csv", fail)
+    assert sample(model, "-o", tmp_path / "out.csv").exit_code == 5
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.sc", "out.csv"]

@@ -1,0 +1,177 @@
+"""Pages: the same content on a terminal and off it, aligned, and safe whatever the data says."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.stand_in import StandIn, mixture
+from softcount.report.answers import explanation_page, query_page
+from softcount.report.columns import schema_page
+from softcount.report.fit import FitReport, fit_document, fit_page
+from softcount.report.model import model_page
+from softcount.report.page import Page, plain, show
+from softcount.report.text import cell_width
+
+EVALUATION = SimpleNamespace(
+    how="5-fold cross-validation",
+    n_rows=8,
+    accuracy=0.875,
+    log_loss=0.25,
+    baseline_accuracy=0.75,
+    baseline_log_loss=0.5623,
+    folds=[],
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    show(page, stream)
+    return stream.getvalue()
+
+
+def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitReport:
+    return FitReport(fitted, evaluation, "my model.sc", "a b.csv")  # type: ignore[arg-type]
+
+
+def pages() -> list[Page]:
+    fitted = StandIn()
+    return [
+        fit_page(report(fitted)),
+        fit_page(report(mixture(), None)),
+        model_page(fitted, "m.sc"),  # type: ignore[arg-type]
+        schema_page(fitted.schema, 8, fitted.missing),
+        query_page("colour", {"sort": "a"}, {fitted.levels["colour"][1]: 0.25, "blue": 0.75}),
+    ]
+
+
+def test_no_page_off_a_terminal_holds_a_control_character():
+    for page in pages():
+        text = plain(page)
+        assert "\\x1b[31m" in text or "blue" in text or "colour" in text
+        assert all(char.isprintable() for char in text.replace("\n", ""))
+
+
+def test_markup_and_escapes_in_the_data_are_shown_on_a_terminal_not_obeyed(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = on_a_terminal(fit_page(report(StandIn())), monkeypatch)
+    assert "\x1b[31m" not in shown
+    assert "\\x1b[31m" in shown
+    assert "[bold]" in shown
+
+
+def test_no_color_leaves_no_colour(monkeypatch):
+    page = Page()
+    page.heading("Classes")
+    page.grid(["class"], [["a"]])
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in on_a_terminal(page, monkeypatch)
+
+
+def test_a_dumb_terminal_gets_plain_text(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    show(fit_page(report(StandIn())), stream)
+    assert stream.getvalue() == plain(fit_page(report(StandIn())))
+
+
+CELLS = st.text(st.characters(exclude_characters="|"), max_size=8)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5))
+def test_every_second_column_begins_at_the_same_place(rows):
+    page = Page()
+    page.grid(["first", "|second"], [(one, "|" + two) for one, two in rows])
+    starts = {cell_width(line[: line.index("|")]) for line in plain(page).splitlines()}
+    assert len(starts) == 1
+
+
+def test_the_fit_page_says_what_was_promised():
+    text = plain(fit_page(report(StandIn())))
+    for promised in (
+        "8 rows, 4 columns",
+        "a different value in every row",
+        "5-fold cross-validation",
+        "87.5 %",
+        "75.0 %",
+        "0.25",
+        "0.5623",
+        "Columns that matter most",
+        "2 missing cells in colour",
+        "id left out",
+        "my model.sc",
+        "softcount explain 'my model.sc' 'a b.csv' --row 1",
+    ):
+        assert promised in text, promised
+
+
+def test_the_columns_that_matter_most_come_first():
+    text = plain(fit_page(report(StandIn())))
+    part = text[text.index("Columns that matter most") :]
+    assert part.index("size") < part.index("colour")
+
+
+def test_a_mixture_says_how_many_starts_agreed_and_how_large_its_classes_are():
+    text = plain(fit_page(report(mixture(), None)))
+    assert "3 of 10 starts reached the best" in text
+    assert "class 0" in text
+    assert "75.0 %" in text
+
+
+def test_a_lonely_best_start_suggests_more():
+    fitted = mixture()
+    fitted.agreed = (1, 10)
+    assert "--starts 100" in plain(fit_page(report(fitted, None)))
+
+
+def test_the_share_of_missing_cells_is_of_all_rows():
+    line = next(
+        line for line in plain(schema_page(StandIn().schema, 8, StandIn.missing)).splitlines() if "colour" in line
+    )
+    assert line.endswith("25.0 %")
+
+
+def test_a_model_of_many_classes_has_a_card_for_each():
+    fitted = mixture()
+    fitted.n_groups, fitted.shares = 6, StandIn().shares.repeat(3) / 3
+    fitted.describe = lambda key: [f"{key} in {group}" for group in range(6)]  # type: ignore[method-assign]
+    text = plain(model_page(fitted, "m.sc"))  # type: ignore[arg-type]
+    assert "class 5  (8.3 %)" in text
+    assert "size in 5" in text
+
+
+def test_the_document_holds_what_the_page_says():
+    document = fit_document(report(StandIn()))
+    assert document["evaluation"]["accuracy"] == 0.875
+    assert document["evaluation"]["baseline"]["accuracy"] == 0.75
+    assert document["saved"] == "my model.sc"
+    assert [entry["column"] for entry in document["influence"]] == ["size", "colour"]
+
+
+def test_the_reasons_are_ordered_by_weight_and_add_up():
+    import pyarrow as pa
+
+    line = {"(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(class)": ["a"], "(against)": ["b"], "(total)": [2.75]}
+    text = plain(explanation_page(StandIn(), pa.table(line), [3]))  # type: ignore[arg-type]
+    assert "Row 3: a rather than b" in text
+    assert [line.split()[0] for line in text.splitlines()[2:]] == ["colour", "(prior)", "size", "(total)"]
+    assert "+2.75" in text
+    assert "odds 15.6 to 1" in text
+
+
+def test_a_numeric_answer_gives_mean_spread_and_quantiles():
+    answer = SimpleNamespace(mean=2.0, variance=9.0, quantile=lambda level: 100 * level)
+    text = plain(query_page("age", {}, answer))
+    for figure in ("mean", "2", "standard deviation", "3", "5% quantile", "95% quantile", "95"):
+        assert figure in text

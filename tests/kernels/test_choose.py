@@ -1,0 +1,42 @@
+"""Which kernels a table gets, and what they promise each other."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from softcount import kernels
+from softcount.kernels import fused, reference
+
+
+@pytest.mark.parametrize("name", fused.__all__)
+def test_both_kernels_have_one_signature_and_one_promise(name: str) -> None:
+    compiled, plain = getattr(fused, name), getattr(reference, name)
+    assert inspect.signature(compiled) == inspect.signature(plain)
+    assert compiled.__doc__ == plain.__doc__
+
+
+def test_size_alone_decides() -> None:
+    assert kernels.choose(kernels.WORTH_COMPILING - 1) is reference
+    assert kernels.choose(kernels.WORTH_COMPILING) is fused
+
+
+def test_a_small_table_never_imports_numba() -> None:
+    script = "import sys; from softcount import kernels; kernels.choose(600); print('numba' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "False"
+
+
+def test_two_threads_at_once_give_the_bits_of_one() -> None:
+    rng = np.random.default_rng(6)
+    reals, labels = rng.normal(size=(4096, 11)), rng.integers(0, 3, 4096).astype(np.int32)
+    arguments = (reals, labels, None, np.zeros((3, 11)), np.zeros(11), np.ones(11))
+    alone = fused.count_reals_labelled(*arguments)
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: fused.count_reals_labelled(*arguments), range(8)))
+    assert all(np.array_equal(alone[k], answer[k]) for answer in answers for k in (0, 1))
