@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from softcount.table.schema import Field, Kind, Schema
 
@@ -21,7 +20,6 @@ def two_columns(name: str = "colour") -> Schema:
             Field(name, Kind.CATEGORICAL, "2 levels", levels=("blue", NASTY)),
             Field("size", Kind.REAL, "numbers with decimals"),
             Field("id", Kind.IDENTIFIER, "a different value in every row", used=False),
-            Field("sort", Kind.CATEGORICAL, "2 levels", levels=("a", "b")),
         )
     )
 
@@ -54,7 +52,11 @@ class StandIn:
         "colour": SimpleNamespace(name="categorical"),
         "size": SimpleNamespace(name="normal"),
     }
-    missing: ClassVar[dict[str, Any]] = {"colour": 2.0, "size": 0.0, "id": 0.0, "sort": 0.0}
+    missing: ClassVar[dict[str, Any]] = {"colour": 2.0, "size": 0.0}
+
+    @property
+    def names(self) -> list[Any]:
+        return list(range(self.n_groups)) if self.classes is None else self.classes
 
     def influence(self) -> list[tuple[str, float]]:
         return [("size", 1.25), ("colour", 0.5)]
@@ -62,8 +64,8 @@ class StandIn:
     def describe(self, key: str) -> list[str]:
         return ["mean 1", "mean 5"] if key == "size" else ["blue 90 %", f"{NASTY} 80 %"]
 
-    def sample(self, n: int, given: Any = None, random_state: Any = None) -> pa.Table:
-        return pa.table({"colour": [NASTY] * n, "size": [float(random_state)] * n})
+    def apart(self, group: int) -> list[tuple[str, float, str]]:
+        return [("size", 1.25, self.describe("size")[group]), ("colour", 0.5, self.describe("colour")[group])]
 
 
 def mixture() -> StandIn:

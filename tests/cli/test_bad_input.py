@@ -57,13 +57,12 @@ CONTENT: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     "truncated gzip": ("a.csv.gz", gzip.compress(table_text())[:-20], ("a.csv.gz",)),
     "truncated parquet": ("a.parquet", parquet_bytes()[:-50], ("a.parquet",)),
     "bit-flipped parquet": ("a.parquet", flipped(parquet_bytes(), -20), ("a.parquet",)),
-    "wrong extension": ("a.parquet", table_text(), ("a.parquet",)),
+    "parquet by name only": ("a.parquet", b"PAR1" + bytes(100), ("a.parquet",)),
     "NUL": ("a.csv", b"a,sort\n1,x\n\x00,y\n2,x\n", ("NUL",)),
     "short row": ("a.csv", b"a,b,sort\n1,2,x\n3\n1,4,y\n", ("row 2",)),
     "long row": ("a.csv", b"a,b,sort\n1,2,x\n3,4,y,5\n", ("row 2",)),
     "unclosed quote": ("a.csv", b'a,sort\n1,x\n"2,y\n3,x\n', ("quote",)),
     "duplicate names": ("a.csv", b"a,a,sort\n1,2,x\n3,4,y\n", ("'a'",)),
-    "wrong delimiter": ("a.csv", b"a;b;sort\n1;2;x\n3;4;y\n", (";",)),
 }
 
 
@@ -120,9 +119,20 @@ def test_a_target_or_weight_that_is_not_there_is_refused_with_what_is(tmp_path):
     refused(run("fit", tmp_path / "a.csv", "--target", "sort", "--weight", "zz", "-o", tmp_path / "m.sc"), DATA, "zz")
 
 
-def test_more_classes_than_distinct_rows_are_refused(tmp_path):
+def test_a_wrong_extension_or_another_delimiter_is_seen_through(tmp_path):
+    lines = b"".join(b";".join(cell.encode() for cell in row) + b"\n" for row in [HEADER, *ROWS])
+    for name, content in {"a.parquet": table_text(), "a.csv": lines, "b.csv": gzip.compress(table_text())}.items():
+        (tmp_path / name).write_bytes(content)
+        result = run("schema", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert "120 rows, 6 columns" in result.stdout
+
+
+def test_more_classes_than_distinct_rows_are_noted(tmp_path):
     write_table(tmp_path / "a.csv", [("a", "1.5"), ("b", "2.5")] * 5, ("x", "y"))
-    refused(run("fit", tmp_path / "a.csv", "--classes", "9", "-o", tmp_path / "m.sc"), DATA, "9")
+    result = run("fit", tmp_path / "a.csv", "--classes", "9", "-o", tmp_path / "m.sc")
+    assert result.exit_code == 0, result.output
+    assert "9 classes" in result.stdout and "2 distinct rows" in result.stdout
 
 
 def test_one_class_fits_and_is_noted(tmp_path):
@@ -142,7 +152,7 @@ def test_missing_labels_are_counted_and_used_as_unlabelled(tmp_path):
 
 def test_every_label_missing_is_refused_with_what_to_do(tmp_path):
     write_table(tmp_path / "a.csv", [(*row[:-1], "") for row in ROWS])
-    refused(run("fit", tmp_path / "a.csv", "--target", "sort", "-o", tmp_path / "m.sc"), DATA, "sort")
+    refused(run("fit", tmp_path / "a.csv", "--target", "sort", "-o", tmp_path / "m.sc"), DATA, "label")
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +201,11 @@ def test_a_file_that_is_no_model_is_refused(name, model, tmp_path):
 def test_a_model_that_is_not_there_or_is_a_folder_is_refused(tmp_path):
     refused(run("show", tmp_path / "none.sc"), MODEL, "none.sc")
     refused(run("show", tmp_path), MODEL, tmp_path.name)
+
+
+def test_a_table_of_no_rows_has_nothing_to_predict(model, tmp_path):
+    write_table(tmp_path / "none.csv", [])
+    refused(run("predict", model, tmp_path / "none.csv"), DATA, "no rows")
 
 
 def test_a_row_beyond_the_table_is_refused(model):

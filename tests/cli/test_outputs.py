@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from cli.stand_in import NASTY, StandIn
 from softcount.cli import main
+from softcount.cli.outputs import put_rows
 
 
 @pytest.fixture
@@ -17,8 +20,13 @@ def model(tmp_path, monkeypatch):
     """A model file whose content is the stand-in, whatever it holds."""
     path = tmp_path / "m.sc"
     path.write_bytes(b"model")
-    monkeypatch.setattr("softcount.cli.engine.load", lambda path: StandIn(), raising=False)
+    monkeypatch.setattr("softcount.cli.engine.load", lambda path: StandIn())
+    monkeypatch.setattr("softcount.cli.engine.sample", rows_of)
     return path
+
+
+def rows_of(fitted, n, given, seed):
+    return pa.table({"colour": [NASTY] * n, "size": [float(seed)] * n})
 
 
 def sample(model, *arguments):
@@ -66,6 +74,24 @@ def test_an_output_that_is_an_input_is_refused_and_left_alone(model):
     result = sample(model, "-o", model)
     assert result.exit_code == 2
     assert model.read_bytes() == b"model"
+
+
+def test_a_person_at_a_terminal_sees_escapes_spelled_out(monkeypatch):
+    screen = io.TextIOWrapper(io.BytesIO())
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", screen)
+    put_rows(rows_of(None, 1, {}, 7), None, json_wanted=False)
+    put_rows(rows_of(None, 1, {}, 7), None, json_wanted=True)
+    shown = screen.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert shown.startswith('colour,size\n"re\\x1b[31md\n[bold]\\u202e",7.0\n')
+    assert all(char.isprintable() for char in shown.replace("\n", ""))
+
+
+def test_a_model_is_not_sent_to_a_terminal(monkeypatch, tmp_path):
+    monkeypatch.setattr("softcount.cli.fit.at_terminal", lambda: True)
+    result = CliRunner().invoke(main, ["fit", "a.csv", "-o", "-"])
+    assert result.exit_code == 2
+    assert "standard output" in result.stderr
 
 
 def test_a_failure_leaves_the_old_file_as_it_was(model, tmp_path, monkeypatch):

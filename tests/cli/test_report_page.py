@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.stand_in import StandIn, mixture
-from softcount.report.answers import explanation_page, query_page
+from softcount.report.answers import query_page
 from softcount.report.columns import schema_page
 from softcount.report.fit import FitReport, fit_document, fit_page
 from softcount.report.model import model_page
 from softcount.report.page import Page, plain, show
+from softcount.report.reasons import explanation_page
 from softcount.report.text import cell_width
 
 EVALUATION = SimpleNamespace(
@@ -42,7 +43,7 @@ def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitReport:
-    return FitReport(fitted, evaluation, "my model.sc", "a b.csv")  # type: ignore[arg-type]
+    return FitReport(fitted, evaluation, (), 8, "my model.sc", "a b.csv")  # type: ignore[arg-type]
 
 
 def pages() -> list[Page]:
@@ -50,7 +51,7 @@ def pages() -> list[Page]:
     return [
         fit_page(report(fitted)),
         fit_page(report(mixture(), None)),
-        model_page(fitted, "m.sc"),  # type: ignore[arg-type]
+        model_page(fitted),  # type: ignore[arg-type]
         schema_page(fitted.schema, 8, fitted.missing),
         query_page("colour", {"sort": "a"}, {fitted.levels["colour"][1]: 0.25, "blue": 0.75}),
     ]
@@ -108,8 +109,8 @@ def test_the_fit_page_says_what_was_promised():
         "0.25",
         "0.5623",
         "Columns that matter most",
-        "2 missing cells in colour",
-        "id left out",
+        "2 missing cells",
+        "1 column left out: id",
         "my model.sc",
         "softcount explain 'my model.sc' 'a b.csv' --row 1",
     ):
@@ -146,8 +147,8 @@ def test_a_model_of_many_classes_has_a_card_for_each():
     fitted = mixture()
     fitted.n_groups, fitted.shares = 6, StandIn().shares.repeat(3) / 3
     fitted.describe = lambda key: [f"{key} in {group}" for group in range(6)]  # type: ignore[method-assign]
-    text = plain(model_page(fitted, "m.sc"))  # type: ignore[arg-type]
-    assert "class 5  (8.3 %)" in text
+    text = plain(model_page(fitted))  # type: ignore[arg-type]
+    assert "What sets class 5 apart (8.3 % of the rows)" in text
     assert "size in 5" in text
 
 
@@ -162,8 +163,9 @@ def test_the_document_holds_what_the_page_says():
 def test_the_reasons_are_ordered_by_weight_and_add_up():
     import pyarrow as pa
 
-    line = {"(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(class)": ["a"], "(against)": ["b"], "(total)": [2.75]}
-    text = plain(explanation_page(StandIn(), pa.table(line), [3]))  # type: ignore[arg-type]
+    heads = {"(row)": [3], "(class)": ["a"], "(against)": ["b"]}
+    line = {**heads, "(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(total)": [2.75]}
+    text = plain(explanation_page(pa.table(line), [{"size": "1.5", "colour": "red"}]))
     assert "Row 3: a rather than b" in text
     assert [line.split()[0] for line in text.splitlines()[2:]] == ["colour", "(prior)", "size", "(total)"]
     assert "+2.75" in text

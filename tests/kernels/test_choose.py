@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -30,6 +31,15 @@ def test_a_small_table_never_imports_numba() -> None:
     script = "import sys; from softcount import kernels; kernels.choose(600); print('numba' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kernel", [reference, fused], ids=["reference", "fused"])
+def test_a_label_without_a_group_is_refused_by_row(kernel: ModuleType) -> None:
+    labels, reals, codes = np.array([0, 2, 1], np.int32), np.zeros((3, 1)), np.zeros((3, 1), np.uint8)
+    with pytest.raises(IndexError, match="row 1 is labelled 2, but groups are 0 to 1"):
+        kernel.count_reals_labelled(reals, labels, None, np.zeros((2, 1)), np.zeros(1), np.ones(1))
+    with pytest.raises(IndexError, match="row 1 is labelled 2"):
+        kernel.count_codes_labelled(codes, np.zeros(1, np.int64), labels, None, 1, 2)
 
 
 def test_two_threads_at_once_give_the_bits_of_one() -> None:

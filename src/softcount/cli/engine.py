@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from softcount.cli.choose import Trial
     from softcount.learn.evaluate import Evaluation
     from softcount.models.fitted import Fitted
     from softcount.models.leaves import Wishes
+    from softcount.run.threads import Threads
     from softcount.table import Chunk, Key, Schema, Table
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
+TRIAL_STARTS = 3
+"""Starts for each number of classes while the number is being chosen; the chosen one then gets all of them."""
 READING = "reading"
 
 
@@ -47,10 +51,11 @@ class FitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A model, how it did on rows it had not seen (None: not tried), and how many rows there were."""
+    """A model, how it did on unseen rows (None: not tried), the numbers of classes tried, and how many rows it saw."""
 
     fitted: Fitted
     evaluation: Evaluation | None
+    trials: list[Trial]
     n_rows: int
 
 
@@ -121,51 +126,62 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
         request.data, asked, request.missing, request.no_header, tell, target=request.target, weight=request.weight
     )
     with Threads(request.jobs) as threads:
-        fitted = _fitted(request, asked, table, threads, tell)
-        evaluation = _evaluated(request, asked, table, threads, tell)
-    return Learned(fitted, evaluation, table.n_rows or 0)
+        if request.target is None:
+            fitted, trials = _grouped(request, asked, table, threads, tell)
+            return Learned(fitted, None, trials, table.n_rows or 0)
+        fitted = _labelled(request, asked, table, threads)
+        return Learned(fitted, _evaluated(request, asked, table, threads), [], table.n_rows or 0)
 
 
-def _fitted(request: FitRequest, asked: Wishes, table: Table, threads: Any, tell: Tell) -> Fitted:
-    from softcount.learn.fit import Starts, fit_groups, fit_labelled
+def _labelled(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Fitted:
+    from softcount.learn.fit import fit_labelled
 
-    if request.target is not None:
-        return fit_labelled(table, _plan(request, asked, 1.0, None), threads)
-    n_init = request.starts or DEFAULT_STARTS
-    starts = Starts(_groups(request.classes), n_init=n_init, seed=request.seed)
-    return fit_groups(table, _plan(request, asked, "row", _starts_made(tell, n_init)), starts, threads)
+    return fit_labelled(table, _plan(request, asked, 1.0, None), threads)
 
 
-def _groups(classes: int | str | None) -> int:
-    if isinstance(classes, int):
-        return classes
-    raise DataError("choosing the number of classes is not possible yet. Say how many: --classes 4")
+def _grouped(
+    request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell
+) -> tuple[Fitted, list[Trial]]:
+    """The classes asked for, or as many as pay for themselves."""
+    from softcount.cli.choose import best_of
+    from softcount.learn.fit import Starts, fit_groups
+
+    def with_groups(groups: int, starts: int) -> Fitted:
+        plan = _plan(request, asked, "row", _starts_made(tell, starts, groups))
+        return fit_groups(table, plan, Starts(groups, n_init=starts, seed=request.seed), threads)
+
+    n_init, groups = request.starts or DEFAULT_STARTS, request.classes
+    trials: list[Trial] = []
+    if not isinstance(groups, int):
+        groups, trials = best_of(lambda groups: with_groups(groups, min(n_init, TRIAL_STARTS)))
+    return with_groups(groups, n_init), trials
 
 
 def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) -> Any:
+    from softcount.learn.em import Stop
     from softcount.learn.fit import Plan
 
     chosen = prior if request.prior is None else request.prior
     how: Any = request.estimate
-    return Plan(wishes=asked, prior=chosen, estimate=how, target=request.target, watch=watch)
+    stop = Stop(accelerate=True)
+    return Plan(wishes=asked, prior=chosen, estimate=how, stop=stop, target=request.target, watch=watch)
 
 
-def _starts_made(tell: Tell, n_init: int) -> Callable[[int, float], None]:
+def _starts_made(tell: Tell, n_init: int, groups: int) -> Callable[[int, float], None]:
     """Progress of the search: iteration 0 is a new start."""
     begun = 0
 
     def watch(iteration: int, objective: float) -> None:
         nonlocal begun
         begun += iteration == 0
-        tell("starts", begun - 1, n_init)
-        tell("iterations of this start", iteration, None)
+        tell("starts", begun - 1, n_init, f"with {groups} classes, iteration {iteration}")
 
     return watch
 
 
-def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Any, tell: Tell) -> Evaluation | None:
+def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Evaluation | None:
     folds = DEFAULT_FOLDS if request.folds is None else request.folds
-    if request.target is None or folds == 0:
+    if folds == 0:
         return None
     from softcount.learn.evaluate import cross_validate, hold_out
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from softcount.cli.options import cell_options, data_argument, json_option, model_argument, output_option
@@ -41,15 +43,17 @@ def command(
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_page, put_rows, refuse_overwriting
+    from softcount.report.progress import progress_on
     from softcount.report.reasons import explanation_page
 
     refuse_overwriting(output, model, data)
     check_output(output)
     fitted = engine.load(model)
-    table = engine.open_like(fitted, data, missing, no_header)
-    reasons = engine.explain(fitted, table, rows, against)
+    with progress_on(sys.stderr) as tell:
+        table = engine.open_like(fitted, data, missing, no_header, tell)
+        reasons = engine.explain(fitted, table, rows, against)
     if rows and not json_wanted and output is None:
         put_page(explanation_page(reasons.table, reasons.cells))
     else:
         put_rows(reasons.table, output, json_wanted)
-    say_what_was_met(fitted, table)
+    say_what_was_met(fitted, table, cells=not rows)

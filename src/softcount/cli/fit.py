@@ -73,10 +73,16 @@ def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> N
     from softcount.cli.outputs import check_output, refuse_overwriting
 
     saved = output or default_output(data)
+    if saved == "-" and at_terminal():
+        raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
     refuse_overwriting(saved, data)
     check_output(saved)
     request = engine.FitRequest(data=data, **asked)
     run(request, saved, json_wanted)
+
+
+def at_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def check_together(asked: dict[str, Any]) -> None:
@@ -118,7 +124,7 @@ def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
     with progress_on(sys.stderr) as tell:
         learned = engine.fit(request, tell)
     engine.save(learned.fitted, saved)
-    report = FitReport(learned.fitted, learned.evaluation, learned.n_rows, saved, data=request.data)
+    report = FitReport(learned.fitted, learned.evaluation, learned.trials, learned.n_rows, saved, request.data)
     if json_wanted:
         put_document(fit_document(report))
     else:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from softcount.table import Key, Table
 
 
-def say_what_was_met(fitted: Fitted, table: Table) -> None:
-    """Columns that are not there or not known, cells missing, levels never seen: a note each."""
-    for note in notes_on(fitted, table):
+def say_what_was_met(fitted: Fitted, table: Table, cells: bool = True) -> None:
+    """Columns that are not there or not known and, where `cells`, cells missing and levels never seen: a note each."""
+    for note in notes_on(fitted, table, cells):
         say(f"note: {note}")
 
 
-def notes_on(fitted: Fitted, table: Table) -> list[str]:
+def notes_on(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
     given = set(table.source.keys)
     absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
     extra = [key for key in table.source.keys if key not in table.keys and key != fitted.target]
@@ -29,8 +29,9 @@ def notes_on(fitted: Fitted, table: Table) -> list[str]:
         notes.append(f"not in the table, so no evidence: {_names(absent)}")
     if extra:
         notes.append(f"not in the model, so not used: {_names(extra)}")
-    notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
-    notes += _cells(table.unseen, absent, "cell", "with levels the model has never seen")
+    if cells:
+        notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
+        notes += _cells(table.unseen, absent, "cell", "with levels the model has never seen")
     return notes
 
 

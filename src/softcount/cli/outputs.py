@@ -79,9 +79,25 @@ def refuse_overwriting(output: str | None, *inputs: str) -> None:
             raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
 
 
-def _standard_bytes() -> IO[bytes]:
+def _standard_bytes() -> Any:
     sys.stdout.flush()
-    return sys.stdout.buffer
+    return SpelledOut(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class SpelledOut:
+    """Standard output while a person looks at it: data as it is for programs, but no escape sequence for a terminal."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> None:
+        from softcount.report.text import printable
+
+        lines = content.decode("utf-8", "surrogateescape").split("\n")
+        self._stream.write("\n".join(map(printable, lines)).encode())
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def put_bytes(content: bytes, output: str | None) -> None:

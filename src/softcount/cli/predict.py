@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from softcount.cli.options import cell_options, data_argument, json_option, model_argument, output_option
@@ -30,10 +32,13 @@ def command(
     from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
     from softcount.report.answers import prediction_table
+    from softcount.report.progress import progress_on
 
     refuse_overwriting(output, model, data)
     check_output(output)
     fitted = engine.load(model)
-    table = engine.open_like(fitted, data, missing, no_header)
-    put_rows(prediction_table(fitted, engine.proba(fitted, table)), output, json_wanted)
+    with progress_on(sys.stderr) as tell:
+        table = engine.open_like(fitted, data, missing, no_header, tell)
+        proba = engine.proba(fitted, table)
+    put_rows(prediction_table(fitted, proba), output, json_wanted)
     say_what_was_met(fitted, table)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.estimators.inputs import checked, is_table, say_met
-from softcount.learn.fit import Plan
+from softcount.estimators.inputs import checked, known_columns, say_met
 from softcount.learn.em import Stop
-from softcount.models.answers import COUNT, CLASS, explained, fills, query, sampled
+from softcount.learn.fit import Plan
+from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
 from softcount.models.fitted import Fitted
-from softcount.models.leaves import wishes_of
+from softcount.models.leaves import Wishes, wishes_of
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table
 from softcount.table.schema import Key
@@ -61,10 +62,22 @@ class FittedEstimator(BaseEstimator):
     def _plan(self, stop: Stop, **more: Any) -> Plan:
         return Plan(wishes=wishes_of(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
 
+    def _forced(self, wishes: Wishes, data: Any, target: Key | None = None) -> dict[Key, Any]:
+        """Kinds that the user's families force on columns; one family for all forces it on every column."""
+        if wishes.everything is None or hasattr(data, "tocsr"):
+            return wishes.forced
+        columns = known_columns(data) or list(range(np.shape(data)[1]))
+        return {key: wishes.everything.kind for key in columns if key != target}
+
     def _closed(self, X: Any) -> tuple[Fitted, Table]:
         check_is_fitted(self, "fitted_")
-        data = checked(self, X, reset=False)
-        return self.fitted_, self.fitted_.table(data)
+        return self.fitted_, self.fitted_.table(self._as_fitted(checked(self, X, reset=False)))
+
+    def _as_fitted(self, data: Any) -> Any:
+        """Sparse where the model is of a sparse block, dense where it is not."""
+        if self.fitted_.bag and isinstance(data, np.ndarray):
+            return sparse.csr_matrix(data)
+        return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
 
     def _answer(self, X: Any, method: str) -> np.ndarray:
         fitted, table = self._closed(X)
@@ -164,6 +177,3 @@ class FittedEstimator(BaseEstimator):
 
         check_is_fitted(self, "fitted_")
         save_estimator(self, path)
-
-
-__all__ = ["FittedEstimator", "Posteriors", "is_table"]

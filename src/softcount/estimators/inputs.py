@@ -58,6 +58,8 @@ def rows_in(X: Any) -> int | None:
 def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Sorted classes and a code per row, after scikit-learn's checks."""
     rows = rows_in(X)
+    if not hasattr(y, "__arrow_c_stream__") and not hasattr(y, "__arrow_c_array__"):
+        y = y if isinstance(y, list) else np.asarray(y)
     shape = np.shape(y)
     if len(shape) == 2 and shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
@@ -78,6 +80,7 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     rows = rows_in(X)
+    sample_weight = np.asarray(sample_weight)
     if np.ndim(sample_weight) == 0:
         sample_weight = np.full(rows or 0, float(sample_weight))
     if np.ndim(sample_weight) != 1:

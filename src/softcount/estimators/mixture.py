@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
+from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators.base import FittedEstimator
@@ -64,7 +65,7 @@ class Mixture(DensityMixin, FittedEstimator):
         data, weights, _ = without_zeros(data, weights, None)
         plan = self._plan(Stop(self.max_iter, self.tol, self.accelerate))
         levels = start_levels(self.init) | prior_levels(self.prior)
-        forced = {key: Kind.CATEGORICAL for key in levels} | plan.wishes.forced
+        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.wishes, data)
         table = open_table(data, kinds=forced, levels=levels, missing=self._missing(), weights=weights)
         remember_columns(self, table, X)
         init = getattr(self.init, "fitted_", self.init)
@@ -74,6 +75,12 @@ class Mixture(DensityMixin, FittedEstimator):
         with Threads(self.n_jobs) as threads:
             self.fitted_ = fit_groups(table, plan, starts, threads)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn asks whatever has predict_proba whether it tells several y apart; a mixture's classes are its own.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
 
     def _check_settings(self) -> None:
         for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):

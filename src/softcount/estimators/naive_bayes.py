@@ -85,7 +85,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
         table = open_table(
-            data, kinds=(forced or plan.wishes.forced), levels=prior_levels(self.prior), missing=self._missing(),
+            data, kinds=forced or self._forced(plan.wishes, data, target), levels=prior_levels(self.prior), missing=self._missing(),
             target=target, labels=codes, weights=weights,
         )  # fmt: skip
         if reset:
@@ -185,6 +185,11 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
         check_is_fitted(self, "fitted_")
         return linear_form(self.fitted_)
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes of EM over unlabelled rows; one where every label is known."""
+        return max(self.fitted_.n_iter, 1)
 
     @property
     def class_prior_(self) -> np.ndarray:

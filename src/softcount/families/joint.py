@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from softcount.errors import ResourceError
 from softcount.families.base import How, Hyper, Params, Setting, register
-from softcount.families.categorical import Categorical, estimated
+from softcount.families.categorical import Categorical, concentration, estimated
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 
@@ -42,17 +43,29 @@ class Joint(Categorical):
             combined = combined * np.int32(m + 1) + np.where(column > m, 0, column).astype(np.int32)
         return combined
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        """Imagined counts of every combination of levels; patterns with a missing cell have none."""
+        return {"alpha": concentration(prior, self, setting, prod(self.shape))}
+
+    def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
+        """Counts of whole combinations, and of patterns in which some cell (but not all) is missing."""
         counts = np.maximum(stats.value, 0.0).reshape(*stats.shape[:-1], *(m + 1 for m in self.shape))
-        lead = counts.ndim - len(self.shape)
-        whole = counts[(..., *(slice(1, None),) * len(self.shape))]
+        inside = (..., *(slice(1, None),) * len(self.shape))
         partial = counts.copy()
-        partial[(..., *(slice(1, None),) * len(self.shape))] = 0.0
+        partial[inside] = 0.0
         partial[(..., *(0,) * len(self.shape))] = 0.0
+        return counts[inside], partial
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        whole, partial = self._split(stats)
         alpha = hyper["alpha"]
-        shares = estimated(whole.reshape(*whole.shape[:lead], -1), alpha, "mean" if partial.any() else how, self.name)
+        flat = whole.reshape(*stats.shape[:-1], -1)
         if partial.any():
-            shares = self._shared_out(whole, partial, shares, alpha, how)
+            # Start with every combination possible: a share that starts at zero stays there.
+            start = estimated(flat, np.ones(flat.shape[-1]), "mean", self.name)
+            shares = self._shared_out(whole, partial, start, alpha, how)
+        else:
+            shares = estimated(flat, alpha, how, self.name)
         reserve = 0.0 if how == "ml" else alpha.mean(axis=-1)
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1]) + 0.0 * reserve}
 
@@ -78,6 +91,11 @@ class Joint(Categorical):
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return (column[:, None] == np.arange(self.width(setting))).astype(np.float64)
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of the rows without a hole in the block: the others have no closed form."""
+        whole, _ = self._split(stats)
+        return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         shares = self.estimate(stats, hyper, "ml")["probability"]

@@ -23,6 +23,7 @@ from softcount.kernels.lanes import (
     store,
     store_part,
 )
+from softcount.kernels.reference import check_labels
 
 PAIR_CELLS = 4096
 """Pair up columns while all pair tables together have at most so many cells; larger ones fall out of the cache."""
@@ -149,6 +150,7 @@ def count_codes_labelled(
     n_groups: int,
 ) -> np.ndarray:
     """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    check_labels(labels, n_groups)
     return _count_labelled(codes, offsets, labels, weights, n_cells, n_groups)
 
 

@@ -209,16 +209,6 @@ def where_present(typing: Any, cell: Any, value: Any) -> Any:
 
 
 @intrinsic
-def where_missing(typing: Any, cell: Any, value: Any) -> Any:
-    """The value where the cell is missing (NaN), else zero."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_unordered("uno", args[0], args[0]), args[1], ZEROS)
-
-    return lanes(lanes, lanes), emit
-
-
-@intrinsic
 def where_above(typing: Any, a: Any, b: Any, value: Any) -> Any:
     """The value, or zero where a is not above b."""
 

@@ -23,11 +23,10 @@ from softcount.kernels.lanes import (
     store,
     store_part,
     sub,
-    sum_of,
-    where_missing,
     where_present,
 )
 from softcount.kernels.pairs import shift_all
+from softcount.kernels.reference import check_labels
 
 TILE = 64
 """Rows taken at once: few enough that 50 columns stay in the first cache (copying 256 costs half as much again)."""
@@ -78,6 +77,7 @@ def count_reals_labelled(
 
     Rows labelled -1 are left out. Sums run around each group's centre and move to the anchor at the end.
     """
+    check_labels(labels, len(centres))
     high, low = _count_labelled(reals, labels, weights, centres, scales)
     shift_all(high, low, centres, anchors, scales)
     return high, low
@@ -240,20 +240,8 @@ def _score(
     for start in range(0, reals.shape[0], TILE):
         tile = tile_of(reals, start, min(start + TILE, reals.shape[0]))
         for i in range(0, tile.shape[0], 4):
-            holes = has_holes(tile, i, min(i + 4, tile.shape[0]))
             for g in range(0, means.shape[0], WIDTH):
-                score_four(tile, i, bells, g, holes, out, start)
-
-
-@register_jitable
-def has_holes(tile: np.ndarray, start: int, stop: int) -> bool:
-    """Whether any cell of these rows is missing."""
-    columns = tile.shape[1]
-    found = fill(0.0)
-    for at in range(start * columns, stop * columns, WIDTH):
-        cell = load_part(tile, at, stop * columns - at)
-        found = add(found, where_missing(cell, fill(1.0)))
-    return sum_of(found) > 0.0
+                score_four(tile, i, bells, g, out, start)
 
 
 @register_jitable
@@ -271,9 +259,7 @@ def bells_of(means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray) 
 
 
 @register_jitable
-def score_four(
-    tile: np.ndarray, i: int, bells: np.ndarray, g: int, holes: bool, out: np.ndarray, start: int
-) -> None:
+def score_four(tile: np.ndarray, i: int, bells: np.ndarray, g: int, out: np.ndarray, start: int) -> None:
     """Score rows i to i + 3 (the last one again past the end) under eight groups from `g`."""
     last = tile.shape[0] - 1
     columns = tile.shape[1]
@@ -281,12 +267,13 @@ def score_four(
     c0, c1, c2, c3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
     for j in range(columns):
+        prefetch(tile, i * columns + 4 * j + AHEAD)
         at = (g // WIDTH * columns + j) * 3 * WIDTH
         mean, inverse, constant = load(bells, at), load(bells, at + WIDTH), load(bells, at + 2 * WIDTH)
-        q0, c0 = add_cell(fill(tile[i, j]), mean, inverse, constant, holes, q0, c0)
-        q1, c1 = add_cell(fill(tile[i1, j]), mean, inverse, constant, holes, q1, c1)
-        q2, c2 = add_cell(fill(tile[i2, j]), mean, inverse, constant, holes, q2, c2)
-        q3, c3 = add_cell(fill(tile[i3, j]), mean, inverse, constant, holes, q3, c3)
+        q0, c0 = add_cell(fill(tile[i, j]), mean, inverse, constant, q0, c0)
+        q1, c1 = add_cell(fill(tile[i1, j]), mean, inverse, constant, q1, c1)
+        q2, c2 = add_cell(fill(tile[i2, j]), mean, inverse, constant, q2, c2)
+        q3, c3 = add_cell(fill(tile[i3, j]), mean, inverse, constant, q3, c3)
     put_score(out, start + i, g, q0, c0)
     if i + 1 <= last:
         put_score(out, start + i1, g, q1, c1)
@@ -297,12 +284,10 @@ def score_four(
 
 
 @register_jitable
-def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, holes: bool, square: Any, base: Any) -> Any:
+def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, base: Any) -> Any:
     """One cell's squared distance and constant, under eight groups."""
-    z = mul(sub(cell, mean), inverse)
-    if holes:
-        z, constant = where_present(cell, z), where_present(cell, constant)
-    return fma(z, z, square), add(base, constant)
+    z = where_present(cell, mul(sub(cell, mean), inverse))
+    return fma(z, z, square), add(base, where_present(cell, constant))
 
 
 @register_jitable

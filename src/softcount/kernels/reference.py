@@ -17,6 +17,13 @@ BLOCK = 4096
 Sums = tuple[np.ndarray, np.ndarray]
 
 
+def check_labels(labels: np.ndarray, n_groups: int) -> None:
+    """Refuse labels of groups that do not exist: a compiled loop would write past the end of its sums."""
+    if labels.max(initial=-1) >= n_groups:
+        row = int(np.argmax(labels >= n_groups))
+        raise IndexError(f"row {row} is labelled {labels[row]}, but groups are 0 to {n_groups - 1}")
+
+
 def count_reals_labelled(
     reals: np.ndarray,
     labels: np.ndarray,
@@ -29,6 +36,7 @@ def count_reals_labelled(
 
     Rows labelled -1 are left out. Sums run around each group's centre and move to the anchor at the end.
     """
+    check_labels(labels, len(centres))
     order = np.argsort(labels, kind="stable")
     if weights is not None:
         order = order[weights[order] != 0]
@@ -120,6 +128,7 @@ def count_codes_labelled(
     n_groups: int,
 ) -> np.ndarray:
     """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    check_labels(labels, n_groups)
     total = np.zeros(n_cells * n_groups)
     known = labels >= 0
     for rows in _blocks(len(codes)):

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcount.counts import Counts
+from softcount.learn.accelerate import can_extrapolate, leap
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads, total
 
 Watch = Callable[[int, float], None]
 ROUNDING = 1e-12
 """Relative change of the objective that is no change at all."""
+VERIFIED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,10 @@ class Stop:
 
     max_iter: int = 1000
     tol: float = 1e-8
-    accelerate: bool = False
+    accelerate: bool = False  # longer steps along the way; `tol=0` takes plain ones, exactly `max_iter` of them
+
+    def small(self, gain: float, objective: float) -> bool:
+        return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
 
 
 def expected(star: Star, params: StarParams, ready: Sequence[Ready], threads: Threads) -> Counts:
@@ -66,21 +71,84 @@ def climb(
     The objective is log-likelihood plus the prior's part. It cannot fall; if rounding ever makes it fall, the climb
     ends at the best parameters met and says by how much.
     """
-    trace: list[float] = []
-    best: tuple[StarParams, Counts] | None = None
-    while True:
-        counts = expected(star, params, ready, threads)
-        objective = counts.log_likelihood + star.log_prior(params, imagined)
-        if best is not None and trace[-1] - objective > ROUNDING * max(1.0, abs(objective)):
-            return Climb(*best, trace, converged=False, fell=trace[-1] - objective)
-        trace.append(objective)
-        best = params, counts
-        if watch is not None:
-            watch(len(trace) - 1, objective)
-        done = stop.tol > 0 and remaining(trace) <= stop.tol * max(1.0, abs(objective))
-        if done or len(trace) > stop.max_iter:
-            return Climb(params, counts, trace, converged=done)
-        params = star.estimate(counts, imagined)
+    way = _Way(star, imagined, ready, threads, stop, watch)
+    way.score(params)
+    leaping = stop.accelerate and stop.tol > 0 and can_extrapolate(star)
+    while not way.over:
+        if leaping:
+            way.stride()
+        else:
+            way.step()
+    return Climb(way.params, way.counts, way.trace, way.converged, way.fell)
+
+
+class _Way:
+    """The state of one climb: where it is, and how it got there."""
+
+    params: StarParams
+    counts: Counts
+
+    def __init__(
+        self, star: Star, imagined: Imagined, ready: Sequence[Ready], threads: Threads, stop: Stop, watch: Watch | None
+    ) -> None:
+        self.star, self.imagined, self.ready, self.threads = star, imagined, ready, threads
+        self.stop, self.watch = stop, watch
+        self.trace: list[float] = []
+        self.converged = False
+        self.fell = 0.0
+        self.longest = 4.0
+
+    @property
+    def over(self) -> bool:
+        return self.converged or self.fell > 0 or len(self.trace) > self.stop.max_iter
+
+    def score(self, params: StarParams, optional: bool = False) -> bool:
+        """Go to these parameters unless they are worse; `optional` ones may be, without anything being wrong."""
+        counts = expected(self.star, params, self.ready, self.threads)
+        objective = counts.log_likelihood + self.star.log_prior(params, self.imagined)
+        if self.trace:
+            drop = self.trace[-1] - objective
+            if optional and not drop <= 0:
+                return False
+            if not drop <= ROUNDING * max(1.0, abs(objective)):
+                self.fell = drop
+                return False
+        self.trace.append(objective)
+        self.params, self.counts = params, counts
+        if self.watch is not None:
+            self.watch(len(self.trace) - 1, objective)
+        return True
+
+    def enough(self, left: float) -> None:
+        self.converged = self.stop.small(left, self.trace[-1])
+
+    def step(self) -> None:
+        """One EM map."""
+        if self.score(self.star.estimate(self.counts, self.imagined)):
+            self.enough(remaining(self.trace))
+
+    def stride(self) -> None:
+        """Two EM maps and a leap; where the leap is no gain, the second map's own parameters."""
+        start, before = self.params, self.trace[-1]
+        if not self.score(self.star.estimate(self.counts, self.imagined)) or self.over:
+            return
+        first, gain = self.params, self.trace[-1] - before
+        second = self.star.estimate(self.counts, self.imagined)
+        ahead = leap(start, first, second, self.longest)
+        if self.stop.small(max(gain, 0.0) / (1.0 - ahead.rate**2), self.trace[-1]):
+            return self.verify()
+        if self.score(ahead.params, optional=True):
+            self.longest *= 2.0
+        else:
+            self.longest = max(self.longest / 2.0, 1.0)
+            self.score(second)
+
+    def verify(self) -> None:
+        """Plain steps before stopping: a leap stirs up quick modes that hide how much a slow one has still to gain."""
+        for _ in range(VERIFIED):
+            if self.over or not self.score(self.star.estimate(self.counts, self.imagined)):
+                return
+        self.enough(remaining(self.trace))
 
 
 def remaining(trace: Sequence[float]) -> float:

@@ -13,10 +13,10 @@ from softcount.errors import DataError
 from softcount.families import HOWS, How, Multinormal
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.learn.em import Climb, Stop, Watch, climb, expected
-from softcount.learn.start import Sketch, drawn_memberships, given_params, members_params, sketch, start_params
+from softcount.learn.start import drawn_memberships, given_params, members_params, sketch, start_params
 from softcount.models.align import Older, aligned, reordered
 from softcount.models.fitted import Fitted
-from softcount.models.leaves import BAG, Wishes, leaves_of, priors_of
+from softcount.models.leaves import Wishes, leaves_of, priors_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
 from softcount.models.star import Imagined, Ready, Star, StarParams
@@ -280,19 +280,12 @@ def _start_params(
 def _drawn_params(
     star: Star, imagined: Imagined, chunks: list[Chunk], ready: list[Ready], starts: Starts, notes: list[str]
 ) -> Any:
-    bag = any(leaf.key == BAG and not leaf.columns for leaf in star.leaves)
-    rows: Sketch | None = None if bag else sketch(chunks)
-    if rows is not None and len(rows.weights) < star.groups:
+    rows = sketch(chunks)
+    if len(rows.weights) < star.groups:
         notes.append(f"asked for {star.groups} classes, but the table has only {len(rows.weights)} distinct rows.")
-    for rng in np.random.SeedSequence(_entropy(starts.seed)).spawn(starts.n_init if star.groups > 1 else 1):
-        generator = np.random.default_rng(rng)
-        if rows is None:
-            n = sum(part.n_rows for part in ready)
-            members = generator.dirichlet(np.ones(star.groups), n)
-            yield members_params(star, imagined, ready, members)
-        else:
-            members = drawn_memberships(rows, star.groups, starts.init, generator)
-            yield start_params(star, imagined, rows, members)
+    for child in np.random.SeedSequence(_entropy(starts.seed)).spawn(starts.n_init if star.groups > 1 else 1):
+        members = drawn_memberships(rows, star.groups, starts.init, np.random.default_rng(child))
+        yield start_params(star, imagined, rows, members)
 
 
 def _entropy(seed: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from softcount.counts import Counts
 from softcount.errors import DataError
@@ -22,7 +23,7 @@ class Sketch:
     """Distinct rows in sorted order with their weights, and coordinates in which they can be compared."""
 
     chunk: Chunk
-    points: np.ndarray
+    points: Any
     present: np.ndarray
 
     @property
@@ -31,8 +32,10 @@ class Sketch:
         return self.chunk.weights
 
 
-def sketch(chunks: Iterable[Chunk]) -> Sketch:
+def sketch(chunks: Sequence[Chunk]) -> Sketch:
     """The table's distinct rows, or a sample of them that no order of rows can change."""
+    if chunks[0].bag is not None:
+        return _bag_sketch(chunks)
     kept: np.ndarray | None = None
     weights = np.zeros(0)
     widths = (0, 0, 0)
@@ -68,6 +71,34 @@ def _merged(
         chosen = np.sort(np.argsort(_hash(distinct), kind="stable")[:SKETCH_ROWS])
         distinct, summed = distinct[chosen], summed[chosen]
     return distinct, summed
+
+
+def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
+    """Distinct rows of a sparse block in the order of a hash of their content; points are roots of relative counts."""
+    bag = sparse.vstack([chunk.bag for chunk in chunks], format="csr").astype(np.float64)
+    bag.sum_duplicates()
+    bag.eliminate_zeros()
+    weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
+    _, first, which = np.unique(_bag_hash(bag), return_index=True, return_inverse=True)
+    summed = np.bincount(which, weights, minlength=len(first))
+    keep = np.flatnonzero(summed > 0)[:SKETCH_ROWS]
+    rows, n = bag[first[keep]], len(keep)
+    nothing = np.zeros((n, 0))
+    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), rows, weights=summed[keep])
+    total = np.maximum(np.asarray(rows.sum(axis=1)).ravel(), 1e-300)
+    roots = sparse.diags_array(1.0 / total) @ rows
+    return Sketch(chunk, roots.sqrt(), nothing)
+
+
+def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
+    """A number per row that depends on its counts alone."""
+    with np.errstate(over="ignore"):
+        cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+        cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
+        cells ^= cells >> np.uint64(31)
+        cells *= np.uint64(10723151780598845931)
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
+        return sums[bag.indptr[1:]] - sums[bag.indptr[:-1]]
 
 
 def _hash(rows: np.ndarray) -> np.ndarray:
@@ -115,6 +146,8 @@ def distances(sketch: Sketch, seed: int) -> np.ndarray:
 
     Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
     """
+    if sketch.chunk.bag is not None:
+        return 2.0 - 2.0 * np.asarray((sketch.points @ sketch.points[[seed]].T).todense()).ravel()
     p = sketch.chunk.reals.shape[1]
     both = sketch.present & sketch.present[seed]
     apart = sketch.points - sketch.points[seed]

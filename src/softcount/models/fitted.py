@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from softcount.counts import Counts
 from softcount.errors import DataError
@@ -66,6 +67,11 @@ class Fitted:
     @property
     def families(self) -> dict[Key, Family]:
         return {x.key: x.family for x in self.star.leaves}
+
+    @property
+    def bag(self) -> bool:
+        """Whether the table is one sparse block of counts."""
+        return any(not leaf.columns for leaf in self.star.leaves)
 
     @property
     def n_rows(self) -> float:
@@ -197,6 +203,10 @@ class Fitted:
         for key in given:
             if key not in known:
                 raise DataError(f"the model has no column {key!r}. It has: {', '.join(map(str, known))}.")
+        if self.bag:
+            nothing = np.zeros((1, 0))
+            empty = sparse.csr_matrix((1, len(self.star.leaves[0].setting.levels)))
+            return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), empty)
         columns = {key: [given.get(key)] for key in known}
         return next(self.chunks(self.table(columns)))
 

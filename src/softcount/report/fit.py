@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from softcount.report.columns import HEADINGS, column_lines, missing_share
 from softcount.report.document import key_text
@@ -13,8 +13,20 @@ from softcount.report.page import Page
 from softcount.report.text import counted, number, share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from softcount.learn.evaluate import Evaluation
     from softcount.models.fitted import Fitted
+
+
+class Trial(Protocol):
+    """A number of classes that was tried, and how it did: smaller is better."""
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def bic(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,7 @@ class FitReport:
 
     fitted: Fitted
     evaluation: Evaluation | None
+    trials: Sequence[Trial]
     n_rows: int
     saved: str
     data: str
@@ -34,7 +47,7 @@ def fit_page(report: FitReport) -> Page:
     _add_columns(page, report)
     page.heading(headline(fitted))
     if fitted.classes is None:
-        _add_search(page, fitted)
+        _add_search(page, report)
     else:
         add_evaluation(page, report.evaluation)
     add_groups(page, fitted)
@@ -56,9 +69,14 @@ def _add_columns(page: Page, report: FitReport) -> None:
     page.grid(HEADINGS, lines, right=("missing",))
 
 
-def _add_search(page: Page, fitted: Fitted) -> None:
+def _add_search(page: Page, report: FitReport) -> None:
     """How the classes were found, and whether another search would find the same."""
-    page.line(f"log-likelihood {number(fitted.log_likelihood, 8)}; {_ending(fitted)}")
+    fitted = report.fitted
+    if report.trials:
+        page.line("their number chosen by BIC, where smaller is better:")
+        rows = [(str(trial.classes), f"{trial.bic:,.1f}") for trial in report.trials]
+        page.grid(("classes", "BIC"), rows, right=("classes", "BIC"))
+    page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {_ending(fitted)}")
     if fitted.agreed is not None:
         best, run = fitted.agreed
         page.line(f"{best} of {counted(run, 'start')} reached the best")
@@ -104,6 +122,7 @@ def fit_document(report: FitReport) -> dict[str, Any]:
     return {
         **model_document(report.fitted),
         "evaluation": evaluation_document(report.evaluation),
+        "tried": [{"classes": trial.classes, "bic": trial.bic} for trial in report.trials],
         "saved": report.saved,
         "next": next_commands(report),
     }

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 10
 """How many columns a report names; --json names all."""
 
+CARD_COLUMNS = 5
+"""How many columns the card of one class names."""
+
 SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more get a table each."""
 
@@ -66,7 +69,7 @@ def add_apart(page: Page, fitted: Fitted) -> None:
         page.grid(("column", "influence"), [(key_text(key), number(value, 3)) for key, value in chosen], ["influence"])
     if len(ranked) > len(chosen):
         page.line(f"and {counted(len(ranked) - len(chosen), 'column')} that matter less")
-    if fitted.n_groups > SIDE_BY_SIDE or fitted.classes is None:
+    if fitted.n_groups > SIDE_BY_SIDE:
         _add_cards(page, fitted)
 
 
@@ -80,7 +83,7 @@ def _add_cards(page: Page, fitted: Fitted) -> None:
     """What sets each class apart from the whole table, in its own order."""
     for group, name in enumerate(class_names(fitted)):
         page.heading(f"What sets {name} apart ({share(float(fitted.shares[group]))} of the rows)")
-        telling = [(key_text(key), number(far, 3), words) for key, far, words in fitted.apart(group)[:MOST_COLUMNS]]
+        telling = [(key_text(key), number(far, 3), words) for key, far, words in fitted.apart(group)[:CARD_COLUMNS]]
         page.grid(("column", "distance", "here"), telling, right=("distance",))
 
 

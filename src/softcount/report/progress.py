@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Protocol
 
 from softcount.report.page import on_terminal
 
-Tell = Callable[[str, float, float | None], None]
-"""Called with what is being done, how much is done, and how much there is (None where nobody knows)."""
+
+class Tell(Protocol):
+    """Called with what is being done, how much is done and how much there is, and a word on where it is."""
+
+    def __call__(self, what: str, done: float, of: float, detail: str = "") -> None: ...
 
 
-def keep_quiet(what: str, done: float, of: float | None = None) -> None:
+def keep_quiet(what: str, done: float, of: float, detail: str = "") -> None:
     """The progress of work nobody watches."""
 
 
@@ -32,14 +35,14 @@ def _bars(stream: IO[str]) -> Iterator[Tell]:
 
     from softcount.report.screen import console_on
 
-    label = TextColumn("{task.description}", markup=False)
+    label = TextColumn("{task.description} {task.fields[detail]}", markup=False)
     columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=console_on(stream), transient=True) as bars:
 
-        def tell(what: str, done: float, of: float | None = None) -> None:
+        def tell(what: str, done: float, of: float, detail: str = "") -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=of)
-            bars.update(tasks[what], completed=done, total=of)
+                tasks[what] = bars.add_task(what, total=of, detail=detail)
+            bars.update(tasks[what], completed=done, total=of, detail=detail)
 
         yield tell

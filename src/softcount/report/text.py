@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-LONGEST_CELL = 48
+LONGEST_CELL = 64
 """Text longer than this is cut in tables, with an ellipsis."""
 
 

@@ -147,6 +147,13 @@ def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
     return found
 
 
+def as_arrow(values: np.ndarray) -> Any:
+    """An Arrow array of a column of an array, NaN as missing."""
+    import pyarrow as pa
+
+    return pa.array(np.ascontiguousarray(values), from_pandas=True)
+
+
 def _as_floats(column: Any) -> Any:
     import pyarrow as pa
 

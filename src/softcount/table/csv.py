@@ -37,10 +37,12 @@ class CsvSource:
         self.dialect = self._dialect(header)
         self.keys: list[Key] = list(self.dialect.names)
         self.n_rows: int | None = None
+        self.notes: tuple[str, ...] = ()
         total = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
-        self.n_rows = total if total <= FEW_ROWS else None
+        self._long = total > FEW_ROWS  # worth waking Numba for
+        self.n_rows = None if self._long else total
         self.chunk_rows = chunk_rows_for(total)
 
     def _dialect(self, header: bool) -> Dialect:
@@ -57,9 +59,11 @@ class CsvSource:
 
     def _count_ahead(self) -> int:
         """How many rows there are, counting no further than the size of chunks depends on it."""
-        total = 0
+        total = broken = 0
         for run in self._runs(LOOK_RUN, quiet=True):
             total += run.n_rows
+            broken += run.data.count(b"\n") - run.n_rows
+            self.notes = self.notes or _note_of_breaks(run, broken)
             if total > FEW_ROWS:
                 break
         return total
@@ -104,8 +108,8 @@ class CsvSource:
         return columns if all(map(_is_finite, numeric)) else self._parse(run, dict.fromkeys(wanted, ANY))
 
     def _is_padded(self, run: Run, strict: list[Key]) -> bool:
-        found = padded_columns(run.data, self.dialect.delimiter)
-        return found is None or any(self.keys[place] in strict for place in found if place < len(self.keys))
+        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._long)
+        return found is None or any(self.keys[place] in strict for place in found)
 
     def _parse(self, run: Run, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
         import pyarrow as pa
@@ -131,7 +135,9 @@ class CsvSource:
         return csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(column_names=self.keys, block_size=len(data) + 1, use_threads=False),
-            parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=_noting(odd)),
+            parse_options=csv.ParseOptions(
+                delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=_noting(odd)
+            ),
             convert_options=csv.ConvertOptions(
                 column_types={key: pa.float64() if want.numeric else text for key, want in wanted.items()},
                 include_columns=list(wanted),
@@ -167,6 +173,14 @@ class CsvSource:
         except UnicodeDecodeError as error:
             row += run.data[: error.start].count(b"\n") + 1
         return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
+
+
+def _note_of_breaks(run: Run, broken: int) -> tuple[str, ...]:
+    """A note where quoted cells run over several lines: that is allowed, and also what a stray quote looks like."""
+    if not broken:
+        return ()
+    where = f"rows {run.start + 1} to {run.start + run.n_rows}"
+    return (f"quoted cells in {where} run over several lines; if they should not, a quote there is not closed",)
 
 
 def _noting(odd: list[Any]) -> Callable[[Any], str]:

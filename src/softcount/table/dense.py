@@ -12,7 +12,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table.anchors import LOOKED_AT, Anchor, anchor_of, anchors_of, log_anchor_of
-from softcount.table.columns import Cells, too_large
+from softcount.table.columns import Cells, as_arrow, too_large
 from softcount.table.facts import Facts, number_facts
 from softcount.table.look import IGNORE, Request, keep_something, plan_of
 from softcount.table.plan import Plan
@@ -31,6 +31,7 @@ class DenseSource:
 
     named = False
     text_file = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.array = _checked(self.array)
@@ -40,9 +41,7 @@ class DenseSource:
         self.chunk_rows = chunk_rows_for(rows)
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        import pyarrow as pa
-
-        return {key: pa.array(np.ascontiguousarray(self.array[:LOOK_WHOLE, key]), from_pandas=True) for key in keys}
+        return {key: as_arrow(self.array[:LOOK_WHOLE, key]) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
         rows = len(self.array)
@@ -124,7 +123,7 @@ def _plain_anchors(head: np.ndarray) -> list[Anchor]:
 
 def _constant_columns(array: np.ndarray, head: np.ndarray) -> list[bool]:
     """Which columns hold one value, or none, in every row; those that vary early cost one look at the first rows."""
-    still = np.all((head == head[0]) | np.isnan(head) | np.isnan(head[0]), axis=0)
+    still = ~(np.fmin.reduce(head, axis=0) < np.fmax.reduce(head, axis=0))
     for place in np.flatnonzero(still):
         column = np.asarray(array[:, place])
         known = column[~np.isnan(column)]

@@ -12,12 +12,12 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Words, distinct, numbers, too_large
+from softcount.table.columns import Cells, Words, as_arrow, cells_of, distinct, flat, numbers, too_large
 from softcount.table.numerals import level_of, number_of
 from softcount.table.plan import Becomes, Contradiction, Plan
 from softcount.table.schema import NARROW_LEVELS, Key, Kind
 from softcount.table.source import Piece
-from softcount.table.vocabulary import Full, Vocabulary
+from softcount.table.vocabulary import MOST_LEVELS, Full, Vocabulary
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Encoded:
 def vocabulary_for(plan: Plan, closed: bool) -> Vocabulary:
     """The vocabulary a column starts from."""
     if closed:
-        return Vocabulary(plan.field.levels, closed=True)
+        return Vocabulary(plan.field.levels, closed=True, capped=len(plan.field.levels) > MOST_LEVELS)
     if plan.capped is not None:
         return Vocabulary(plan.capped, capped=True)
     levels = [level_of(level) for level in plan.extra]
@@ -124,6 +124,9 @@ def _outside(plan: Plan, row: int, value: float, closed: bool) -> Exception:
 
 def check_constant(plan: Plan, column: Any, start: int, words: Words) -> None:
     """Raise where a column that had one value in the first rows has another later."""
+    column = flat(column)
+    if cells_of(column.type) is Cells.TIME:
+        column = as_arrow(numbers(column, words, plan.key, start))
     values, places = distinct(column, words)
     for place, value in enumerate(values):
         level = number_of(value.strip()) if isinstance(value, str) and not isinstance(plan.constant, str) else value

@@ -75,7 +75,7 @@ def _open(source: Source, request: Request, missing: tuple[str, ...], sides: Sid
         plans, notes = look(source.head([key for key in source.keys if key not in apart]), request)
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
         raise _nothing_left(plans)
-    return Table(source, plans, request.words, missing, sides=sides, notes=notes)
+    return Table(source, plans, request.words, missing, sides=sides, notes=[*source.notes, *notes])
 
 
 def _nothing_left(plans: Sequence[Plan]) -> DataError:
@@ -84,7 +84,7 @@ def _nothing_left(plans: Sequence[Plan]) -> DataError:
 
 
 def _closed(source: Source, schema: Schema, words: Words, sides: Sides, apart: set[Key]) -> Table:
-    notes: list[str] = []
+    notes = list(source.notes)
     located = _located(source, schema, apart, notes)
     plans = [_plan_of(spec) for spec in schema.fields]
     return Table(source, plans, words, schema.missing, sides=sides, notes=notes, closed=schema, located=located)

@@ -24,6 +24,7 @@ class ParquetSource:
 
     named = True
     text_file = False
+    notes: tuple[str, ...] = ()
 
     def __init__(self, path: str, progress: Progress | None = None) -> None:
         self.path = path

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.table.columns import as_arrow
 from softcount.table.encode import LevelCoder
 from softcount.table.vocabulary import Full
 
@@ -138,11 +139,9 @@ class Recoder:
             unseen[place] = int(np.count_nonzero(new))
 
     def _one_by_one(self, tables: Tables, block: np.ndarray, out: np.ndarray, unseen: list[int], start: int) -> None:
-        import pyarrow as pa
-
         for place in tables.slow:
             coder = self.coders[place]
-            found = coder.codes(pa.array(np.ascontiguousarray(block[:, self.places[place]])), start)
+            found = coder.codes(as_arrow(block[:, self.places[place]]), start)
             out[:, place] = found
             if coder.closed:
                 unseen[place] = int(np.count_nonzero(found == coder.vocabulary.beyond))

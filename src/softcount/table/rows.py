@@ -135,13 +135,26 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
     return kept, np.cumsum(lengths[~blank])
 
 
-def padded_columns(data: bytes, delimiter: str) -> set[int] | None:
+def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
     """Which columns hold a number with leading zeros such as 007; None where quotes make that hard to tell."""
+    if compiled and b'"' not in data:
+        return _padded_compiled(data, delimiter, width)
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
-    found = _padded(letters, ord(delimiter))
     if b'"' in data:
-        return set() if not len(found) and not len(_padded(letters, QUOTE)) else None
-    return _columns_at(letters, found, ord(delimiter)) if len(found) else set()
+        return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
+    found = _padded(letters, ord(delimiter))
+    return {column for column in _columns_at(letters, found, ord(delimiter)) if column < width} if len(found) else set()
+
+
+def _padded_compiled(data: bytes, delimiter: str, width: int) -> set[int]:
+    from softcount.kernels import padded
+
+    found = np.zeros(width, dtype=np.bool_)
+    letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
+    marks = np.empty(len(letters) - 3, dtype=np.uint8)
+    padded.mark_padded(letters, ord(delimiter), marks)
+    padded.columns_of(letters, ord(delimiter), marks, found)
+    return set(np.flatnonzero(found).tolist())
 
 
 SLICE = 1 << 17

@@ -38,13 +38,17 @@ class Piece(NamedTuple):
 
 
 class Source(Protocol):
-    """Rows that can be read again and again. `named`: columns have names; `files`: cells come from a text file."""
+    """Rows that can be read again and again.
+
+    `named`: columns have names. `text_file`: cells come from a text file. `notes`: what its owner should know.
+    """
 
     keys: list[Key]
     named: bool
     text_file: bool
     n_rows: int | None
     chunk_rows: int
+    notes: tuple[str, ...]
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""
@@ -63,6 +67,7 @@ class ArrowSource:
     keys: list[Key] = field(default_factory=list)
     named: bool = True
     text_file: bool = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.keys = self.keys or list(self.table.column_names)
@@ -92,6 +97,7 @@ class SparseSource:
 
     named = False
     text_file = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_rows, width = self.matrix.shape

@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.anchors import LOOKED_AT, anchor_of, log_anchor_of
 from softcount.table.chunk import UNKNOWN, Chunk
-from softcount.table.columns import Words, numbers
+from softcount.table.columns import Words, as_arrow, numbers
 from softcount.table.dense import DenseSource
 from softcount.table.dense_encode import DenseEncoder
 from softcount.table.encode import (
@@ -248,11 +248,7 @@ class Table:
 
     def _side_column(self, raw: Any, key: Any) -> Any:
         """A label or weight column of what was loaded; arrays load as arrays."""
-        if isinstance(raw, Mapping):
-            return raw[key]
-        import pyarrow as pa
-
-        return pa.array(np.ascontiguousarray(raw[:, key]), from_pandas=True)
+        return raw[key] if isinstance(raw, Mapping) else as_arrow(raw[:, key])
 
     def _refuse_unused_sides(self) -> None:
         for name, side in (("labels", self.sides.labels), ("weights", self.sides.weights)):

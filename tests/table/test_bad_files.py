@@ -1,0 +1,160 @@
+"""Files that are wrong: each one clear line, naming column and row, never a wrong answer."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softcount.errors import DataError
+from softcount.table import open_table
+from tests.table.reading import cells, csv_of, read, written
+
+GOOD = "a,b\n" + "1.5,x\n2.5,y\n" * 10
+
+BROKEN = [
+    ("empty", b"", "is empty"),
+    ("only blank lines", b"\n\r\n\n", "is empty"),
+    ("header only", b"a,b\n", "no rows"),
+    ("header without its newline", b"a,b", "no rows"),
+    ("short row", b"a,b\n1,2\n3\n4,5\n", "row 2 .*has 1 cells .*2 columns"),
+    ("long row", b"a,b\n1,2\n3,4,5\n", "row 2 .*has 3 cells .*2 columns"),
+    ("rows numbered without blank lines", b"a,b\n1,2\n\n\n3\n", "row 2 .*has 1 cells"),
+    ("unclosed quote", b'a,b\n1,x\n2,"y\n3,z\n', "row 2: a quote opens and is never closed"),
+    ("unclosed quote at the end", b'a,b\n1,x\n2,"y', "row 2: a quote opens"),
+    ("repeated name", b"a,b,a\n1,2,3\n", "columns 1 and 3 are both named 'a'"),
+    ("empty name", b"a,,c\n1,2,3\n", "column 2 has no name"),
+    ("two empty names", b",,c\n1,2,3\n", "column 2 has no name"),
+    ("data for a header", b"1,2\n3,4\n", "looks like data, not names.*header=False"),
+    ("data with repeats for a header", b"5,x,5,x\n6,y,7,y\n", "looks like data, not names"),
+    ("latin-1", "a,b\n1,x\n2,caf\xe9\n".encode("latin-1"), r"not UTF-8.*byte 13 \(in row 2\).*iconv"),
+    ("latin-1 in the header", "caf\xe9,b\n1,2\n".encode("latin-1"), "byte 3 .*header"),
+    ("UTF-16", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+    ("UTF-16 without its mark", "a,b\n1,2\n".encode("utf-16-le"), "NUL"),
+    ("NUL", b"a,b\n1,2\n3,\x004\n", "NUL byte in row 2"),
+    ("zip", b"PK\x03\x04" + b"\0" * 30, "zip or spreadsheet"),
+    ("infinite", b"a,b\n1.5,2\n2.5,3\ninf,4\n", "'a'"),
+    ("cut-off gzip", gzip.compress(GOOD.encode() * 500)[:-40], "ends too early"),
+    ("damaged gzip", gzip.compress(GOOD.encode())[:20] + b"\xff" * 40, "damaged|ends too early"),
+    ("Parquet cut off", b"PAR1" + b"\x15" * 200, "Parquet"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), [pytest.param(c, s, id=name) for name, c, s in BROKEN])
+def test_a_broken_file_is_refused_in_one_clear_line(tmp_path: Path, content: bytes, said: str) -> None:
+    path = written(tmp_path / "t.csv", content)
+    with pytest.raises(DataError, match=said) as caught:
+        read(path, kinds={"a": "real"} if b"inf" in content else None)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_a_folder_and_a_closed_file_are_refused(tmp_path: Path) -> None:
+    written(tmp_path / "cars.csv", GOOD)
+    with pytest.raises(DataError, match=r"no such file. Did you mean .*cars\.csv"):
+        open_table(tmp_path / "car.csv")
+    with pytest.raises(DataError, match="is a folder"):
+        open_table(tmp_path)
+
+
+def late(first: str, then: str, rows: int = 66_000) -> str:
+    """Rows of `first`, more than are looked at, and one of `then`."""
+    return "a,b\n" + f"{first},x\n{first}1,y\n" * (rows // 2) + f"{then},x\n"
+
+
+@pytest.mark.parametrize("word", ["oops", "1,5", "nan(1)", "0x10", "00042", "1_000", "-007"])
+def test_a_word_late_in_a_number_column_is_refused_by_column_and_row(tmp_path: Path, word: str) -> None:
+    cell = f'"{word}"' if "," in word else word
+    path = written(tmp_path / "t.csv", late("2.5", cell))
+    with pytest.raises(DataError, match="'a' holds numbers, but row 66001 holds .*--missing .*--kind a=categorical"):
+        read(path)
+
+
+@pytest.mark.parametrize("word", ["inf", "-Infinity", "1e400", "-1e999"])
+def test_an_infinite_number_late_is_refused_by_column_and_row(tmp_path: Path, word: str) -> None:
+    with pytest.raises(DataError, match=r"'a'.*row 66001.*[Ii]nfinite"):
+        read(written(tmp_path / "t.csv", late("2.5", word)))
+
+
+def test_a_word_can_be_declared_missing(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "t.csv", late("2.5", " oops ")), missing=("oops",))
+    assert found.table.missing["a"] == 1
+
+
+def test_nan_is_a_word_where_it_does_not_mean_missing(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", late("2.5", "nan"))
+    assert read(path).table.missing["a"] == 1
+    with pytest.raises(DataError, match="row 66001 holds 'nan'"):
+        read(path, missing=("NA",))
+
+
+def test_numbers_declared_real_may_have_leading_zeros(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", csv_of(["a", "b"], [["007", "x"], ["08.5", "y"], ["-01", "x"]]))
+    assert cells(read(path, kinds={"a": "real"}), "a") == [7.0, 8.5, -1.0]
+
+
+def test_late_bytes_that_are_not_utf8_are_placed(tmp_path: Path) -> None:
+    content = late("2.5", "3.5").encode() + b"4.5,\xff\n"
+    with pytest.raises(DataError, match=rf"byte {len(content) - 2} \(in row 66002\)"):
+        read(written(tmp_path / "t.csv", content))
+
+
+def test_late_ragged_rows_are_numbered_from_the_first(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="row 66002 .*has 3 cells"):
+        read(written(tmp_path / "t.csv", late("2.5", "3.5") + "4.5,x,y\n"))
+
+
+def test_a_stray_carriage_return_is_refused_rather_than_read_as_a_row(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="carriage return"):
+        read(written(tmp_path / "t.csv", b"a,b\n1,x\n2,y\r3,z\n4,w\n"))
+
+
+@pytest.mark.parametrize("cut", [4, 100, 400])
+def test_a_cut_off_parquet_file_is_refused(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": np.arange(50) * 0.5, "b": ["x", "y"] * 25}).to_parquet(path)
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(DataError, match="damaged or cut-off Parquet"):
+        read(path)
+
+
+def test_a_damaged_page_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=4000)})
+    frame.to_parquet(path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 0xFF
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match="damaged"):
+        read(path)
+
+
+def test_a_parquet_file_without_rows_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"a": np.zeros(0)}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"0 sample\(s\)"):
+        open_table(tmp_path / "t.parquet")
+
+
+def test_a_file_that_changes_between_passes_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", GOOD)
+    table = open_table(path)
+    written(tmp_path / "t.csv", GOOD + "9.5,z\n")
+    with pytest.raises(DataError, match="changed while"):
+        list(table.tasks())
+
+
+def test_standard_input_is_read_and_may_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
+    found = read("-")
+    assert cells(found, "b") == ["x", "y"] * 10
+    assert len(list(found.table.tasks())) == 1
+
+
+def test_errors_on_standard_input_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
+    with pytest.raises(DataError, match="standard input has column names but no rows"):
+        open_table("-")

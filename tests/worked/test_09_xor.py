@@ -1,0 +1,49 @@
+"""Worked example 9: XOR defeats naive Bayes, and not a joint block of its two columns."""
+
+import numpy as np
+import pytest
+
+import softcount as sc
+
+TABLE = {"a": ["no", "no", "yes", "yes"] * 5, "b": ["no", "yes", "no", "yes"] * 5}
+DIFFERENT = [a != b for a, b in zip(TABLE["a"], TABLE["b"], strict=True)]
+
+
+@pytest.mark.parametrize("estimate", ["ml", "mean", "predictive"])
+def test_naive_bayes_cannot_tell_the_classes_apart(estimate):
+    model = sc.NaiveBayes(estimate=estimate).fit(TABLE, DIFFERENT)
+    assert model.score(TABLE, DIFFERENT) == 0.5
+    np.testing.assert_allclose(model.predict_proba(TABLE), 0.5, atol=1e-15)
+
+
+@pytest.mark.parametrize("estimate", ["ml", "mean", "predictive"])
+def test_a_joint_block_can(estimate):
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}, estimate=estimate).fit(TABLE, DIFFERENT)
+    assert model.score(TABLE, DIFFERENT) == 1.0
+
+
+def test_the_joint_block_is_the_counted_table():
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}, estimate="ml").fit(TABLE, DIFFERENT)
+    assert model.levels_["a", "b"] == [("no", "no"), ("no", "yes"), ("yes", "no"), ("yes", "yes")]
+    np.testing.assert_allclose(model.params_["a", "b"]["probability"], [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0]])
+    np.testing.assert_allclose(model.predict_proba(TABLE), np.eye(2)[np.array(DIFFERENT, dtype=int)])
+
+
+def test_laplace_smooths_every_combination():
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}).fit(TABLE, DIFFERENT)
+    np.testing.assert_allclose(model.params_["a", "b"]["probability"][0], np.array([6, 1, 1, 6]) / 14)
+    np.testing.assert_allclose(model.predict_proba(TABLE).max(axis=1), 6 / 7)
+
+
+def test_with_one_cell_missing_the_block_says_nothing():
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}).fit(TABLE, DIFFERENT)
+    with pytest.warns(sc.DataWarning, match="missing"):
+        chances = model.predict_proba({"a": ["yes", None], "b": [None, None]})
+    np.testing.assert_allclose(chances, 0.5, atol=1e-15)
+
+
+def test_the_block_with_a_hole_in_training_counts_the_row_where_it_could_be():
+    table = {"a": [*TABLE["a"], "no"], "b": [*TABLE["b"], None]}
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}, estimate="ml").fit(table, [*DIFFERENT, False])
+    # class False: five (no, no), five (yes, yes) and one (no, ?), which can only be (no, no)
+    np.testing.assert_allclose(model.params_["a", "b"]["probability"][0], np.array([6, 0, 0, 5]) / 11, atol=1e-12)
