@@ -57,6 +57,10 @@ class Counts:
 
     __rmul__ = __mul__
 
+    @property
+    def finite(self) -> bool:
+        return all(bool(np.isfinite(array.hi).all()) for array in self.arrays.values())
+
     def map(self, change: Callable[[Twofold], Twofold]) -> Counts:
         """The same counts with every array changed alike."""
         arrays = {name: change(array) for name, array in self.arrays.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,8 @@ def test_size_alone_decides() -> None:
 
 def test_a_small_table_never_imports_numba() -> None:
     script = "import sys; from softcount import kernels; kernels.choose(600); print('numba' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=paths)
     assert answer.stdout.strip() == "False"
 
 

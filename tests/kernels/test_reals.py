@@ -148,6 +148,17 @@ def test_a_long_column_sums_as_exactly_as_a_short_one(kernels: ModuleType) -> No
 
 
 @KERNELS
+def test_a_small_sum_survives_between_two_huge_ones_that_cancel(kernels: ModuleType) -> None:
+    column = np.repeat([2.0**60, 1.0, -(2.0**60)], 256)[:, None]
+    labels, zeros, ones = np.zeros(len(column), np.int32), np.zeros(1), np.ones(1)
+    for high, low in (
+        kernels.count_reals_labelled(column, labels, None, zeros[None], zeros, ones),
+        kernels.count_reals_soft(column, np.ones((len(column), 1)), zeros[None], zeros, ones),
+    ):
+        assert high[0, 0, 1] + low[0, 0, 1] == 256.0
+
+
+@KERNELS
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_an_infinite_cell_shows_in_its_own_sums_and_no_others(kernels: ModuleType, bad: float) -> None:
     reals = np.arange(30.0).reshape(10, 3)

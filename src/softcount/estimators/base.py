@@ -99,9 +99,9 @@ class FittedEstimator(BaseEstimator):
         return self._answer(X, "score_rows")
 
     def explain(self, X: Any, against: Any = None) -> Any:
-        """An Arrow table of what each column adds to the log-odds of the row's class against the runner-up.
+        """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
 
-        The columns add up to the log-odds exactly; a missing cell adds 0. `against` names another class to compare with.
+        The columns add up exactly; a missing cell adds 0. `against` names another class to compare with.
         """
         import pyarrow as pa
 

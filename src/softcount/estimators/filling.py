@@ -32,14 +32,14 @@ def _filled_array(X: Any, fills: Fills) -> np.ndarray:
     if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind in "US":
         out = out.astype(object)
     for key, (rows, values) in fills.items():
-        out[rows, key] = values
+        out[rows, int(str(key))] = values
     return out
 
 
 def _filled_pandas(X: Any, fills: Fills) -> Any:
     out = X.copy()
     for key, (rows, values) in fills.items():
-        at = list(out.columns).index(key) if key in out.columns else int(key)  # type: ignore[arg-type]
+        at = list(out.columns).index(key) if key in out.columns else int(str(key))
         column = out.iloc[:, at].copy()
         if column.dtype.kind in "iu" or str(column.dtype).startswith(("Int", "UInt")):
             column = column.astype("Float64" if str(column.dtype)[0] in "IU" else float)

@@ -28,7 +28,13 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     if is_table(X):
         return X
     return validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False, ensure_min_samples=int(reset)
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=int(reset),
     )
 
 
@@ -62,7 +68,9 @@ def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
         y = y if isinstance(y, list) else np.asarray(y)
     shape = np.shape(y)
     if len(shape) == 2 and shape[1] == 1:
-        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
+        message = (
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
+        )
         warnings.warn(message, DataConversionWarning, stacklevel=3)
         y = np.asarray(y).ravel()
     elif len(shape) > 1:

@@ -78,7 +78,7 @@ class Mixture(DensityMixin, FittedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn asks whatever has predict_proba whether it tells several y apart; a mixture's classes are its own.
+        # scikit-learn asks whatever has predict_proba whether it tells several y apart; these classes are our own.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
@@ -145,5 +145,3 @@ class Mixture(DensityMixin, FittedEstimator):
     def agreed_(self) -> tuple[int, int] | None:
         """How many starts reached the best optimum, of how many."""
         return self.fitted_.agreed
-
-

@@ -72,7 +72,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         self._keep(self._learn(X, y, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, forced: Any = None, reset: bool = True) -> Fitted:
+    def _learn(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, forced: Any = None, reset: bool = True
+    ) -> Fitted:
         """A fitted model of these rows alone; `forced` kinds make it add to an earlier one."""
         if y is None:
             raise DataError(
@@ -85,8 +87,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
         table = open_table(
-            data, kinds=forced or self._forced(plan.wishes, data, target), levels=prior_levels(self.prior), missing=self._missing(),
-            target=target, labels=codes, weights=weights,
+            data, kinds=forced or self._forced(plan.wishes, data, target), levels=prior_levels(self.prior),
+            missing=self._missing(), target=target, labels=codes, weights=weights,
         )  # fmt: skip
         if reset:
             remember_columns(self, table, X)
@@ -125,7 +127,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         more = self._more(X, y, sample_weight)
         unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
         if unknown:
-            raise DataError(f"class {unknown[0]!r} was not there at the first call of partial_fit. Name every class in `classes`.")
+            raise DataError(
+                f"class {unknown[0]!r} was not there at the first call of partial_fit. Name every class in `classes`."
+            )
         self._keep(self._joined(self.fitted_, more, 1.0))
         return self
 
@@ -166,7 +170,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         gone = self._more(X, y, sample_weight)
         left = self._joined(self.fitted_, gone, -1.0)
         if (left.counts[ROOT] < -1e-9).any():
-            raise DataError("more rows of a class are to be forgotten than were learned. Give rows the model was fitted on.")
+            raise DataError(
+                "more rows of a class are to be forgotten than were learned. Give rows the model was fitted on."
+            )
         self._keep(left)
         return self
 
@@ -235,6 +241,6 @@ def _with_classes(fitted: Fitted, classes: list[Any], plan: Plan) -> Fitted:
     star = replace(fitted.star, leaves=leaves, groups=len(names))
     counts = aligned(fitted, star, names)
     imagined = imagine_classes(star, counts, plan)
-    return replace(fitted, star=star, counts=counts, imagined=imagined, classes=names, estimates=star.estimate(counts, imagined))
-
-
+    return replace(
+        fitted, star=star, counts=counts, imagined=imagined, classes=names, estimates=star.estimate(counts, imagined)
+    )

@@ -70,6 +70,10 @@ class Family:
         """The (rows x width) matrix whose sums are all that is ever learned; a null row is zeros."""
         raise NotImplementedError
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        """How many rows, by weight, had a value; None where the statistics do not tell."""
+        return None
+
     def base(self, column: np.ndarray) -> np.ndarray | float:
         """The part of each row's log-density that no group changes."""
         return 0.0

@@ -75,6 +75,9 @@ class Categorical(Family):
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return (column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64)
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats.sum())
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,9 @@ class Joint(Categorical):
     def width(self, setting: Setting) -> int:
         return prod(m + 1 for m in self.shape)
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        return None
+
     def combine(self, codes: np.ndarray) -> np.ndarray:
         """One code for each row's pattern of levels; 0 where every cell is missing, a new level being missing."""
         combined = np.zeros(len(codes), dtype=np.int32)
@@ -49,34 +53,31 @@ class Joint(Categorical):
 
     def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
         """Counts of whole combinations, and of patterns in which some cell (but not all) is missing."""
-        counts = np.maximum(stats.value, 0.0).reshape(*stats.shape[:-1], *(m + 1 for m in self.shape))
-        inside = (..., *(slice(1, None),) * len(self.shape))
-        partial = counts.copy()
+        counts = np.maximum(stats.value, 0.0)
+        counts[..., 0] = 0.0
+        partial = counts.reshape(*stats.shape[:-1], *(m + 1 for m in self.shape))
+        inside: Any = (..., *(slice(1, None),) * len(self.shape))
+        whole = partial[inside].copy()
         partial[inside] = 0.0
-        partial[(..., *(0,) * len(self.shape))] = 0.0
-        return counts[inside], partial
+        return whole, partial
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         whole, partial = self._split(stats)
-        alpha = hyper["alpha"]
         flat = whole.reshape(*stats.shape[:-1], -1)
         if partial.any():
-            # Start with every combination possible: a share that starts at zero stays there.
-            start = estimated(flat, np.ones(flat.shape[-1]), "mean", self.name)
-            shares = self._shared_out(whole, partial, start, alpha, how)
+            shares = self._shared_out(whole, partial, estimated(flat, hyper["alpha"], "mean", self.name), hyper, how)
         else:
-            shares = estimated(flat, alpha, how, self.name)
-        reserve = 0.0 if how == "ml" else alpha.mean(axis=-1)
-        return {"probability": shares, "unseen": np.zeros(shares.shape[:-1]) + 0.0 * reserve}
+            shares = estimated(flat, hyper["alpha"], how, self.name)
+        return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
 
-    def _shared_out(self, whole: np.ndarray, partial: np.ndarray, shares: np.ndarray, alpha: np.ndarray, how: How):
+    def _shared_out(self, whole: np.ndarray, partial: np.ndarray, shares: np.ndarray, hyper: Hyper, how: How) -> Any:
         """Shares that count a partly missing row towards every combination it could be, to convergence."""
         for _ in range(STEPS):
             before = shares
             table = shares.reshape(whole.shape)
             ratio = np.divide(partial, extended(table, len(self.shape)), out=np.zeros_like(partial), where=partial > 0)
             expected = table * spread_back(ratio, len(self.shape))
-            shares = estimated((whole + expected).reshape(shares.shape), alpha, how, self.name)
+            shares = estimated((whole + expected).reshape(shares.shape), hyper["alpha"], how, self.name)
             if np.abs(shares - before).max() < 1e-14:
                 break
         return shares
@@ -84,9 +85,10 @@ class Joint(Categorical):
     def table(self, params: Params) -> np.ndarray:
         shares = params["probability"]
         full = extended(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
-        full[(..., *(0,) * len(self.shape))] = 1.0
+        full = full.reshape(*shares.shape[:-1], -1)
+        full[..., 0] = 1.0
         with np.errstate(divide="ignore"):
-            flat = np.log(full.reshape(*shares.shape[:-1], -1))
+            flat = np.log(full)
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:

@@ -60,7 +60,9 @@ class Multinormal(Family):
                 totals = totals + self._of_pattern(moved[rows], memberships[rows], present, params)
         return totals
 
-    def _of_pattern(self, moved: np.ndarray, members: np.ndarray, present: np.ndarray, params: Params | None) -> Twofold:
+    def _of_pattern(
+        self, moved: np.ndarray, members: np.ndarray, present: np.ndarray, params: Params | None
+    ) -> Twofold:
         d, groups = moved.shape[1], members.shape[1]
         parts = []
         for g in range(groups):
@@ -112,7 +114,9 @@ class Multinormal(Family):
         pull = np.where(weight > 0, kappa / np.where(weight > 0, weight, 1.0), 0.0)
         off = mean - hyper["mu"]
         if how != "ml":
-            scatter = scatter + hyper["scatter"] + (pull * rows)[..., None, None] * off[..., :, None] * off[..., None, :]
+            scatter = (
+                scatter + hyper["scatter"] + (pull * rows)[..., None, None] * off[..., :, None] * off[..., None, :]
+            )
         mean = np.where(weight[..., None] > 0, mean - pull[..., None] * off, hyper["centre"])
         covariance = self._shaped(scatter, rows + nu, hyper)
         params = {"mean": mean, "covariance": covariance}
@@ -165,7 +169,9 @@ class Multinormal(Family):
         inverse = np.linalg.inv(covariance)
         off = params["mean"] - hyper["mu"]
         pull = hyper["kappa"] * np.einsum("...i,...ij,...j->...", off, inverse, off)
-        spread = hyper["nu"] * np.linalg.slogdet(covariance)[1] + np.einsum("...ij,...ji->...", inverse, hyper["scatter"])
+        spread = hyper["nu"] * np.linalg.slogdet(covariance)[1] + np.einsum(
+            "...ij,...ji->...", inverse, hyper["scatter"]
+        )
         return float(-0.5 * (spread + pull).sum())
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
@@ -190,12 +196,18 @@ class Multinormal(Family):
 
     def private(self, params: Params, setting: Setting) -> Params:
         mean = (np.asarray(params["mean"], float) - setting.anchor) * setting.scale
-        return {"mean": mean, "covariance": np.asarray(params["covariance"], float) * np.outer(setting.scale, setting.scale)}
+        return {
+            "mean": mean,
+            "covariance": np.asarray(params["covariance"], float) * np.outer(setting.scale, setting.scale),
+        }
 
     def free(self, setting: Setting, groups: int) -> int:
         d = len(setting.anchor)
         full = d * (d + 1) // 2
-        return groups * d + {"full": groups * full, "tied": full, "diagonal": groups * d, "spherical": groups}[self.covariance]
+        return (
+            groups * d
+            + {"full": groups * full, "tied": full, "diagonal": groups * d, "spherical": groups}[self.covariance]
+        )
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         noise = rng.standard_normal((len(groups), params["mean"].shape[-1]))

@@ -48,6 +48,9 @@ class Normal(Family):
         moved = np.where(present, moved, 0.0)
         return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats[..., 0].sum())
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.sum(0)
         rows, mean, squares = moments(pooled)
@@ -115,7 +118,7 @@ class Normal(Family):
         return np.where(np.isnan(column)[:, None], 0.0, scored)
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        if how == "ml" or self.variance is not None and not hyper["kappa"].any():
+        if how == "ml" or (self.variance is not None and not hyper["kappa"].any()):
             return 0.0
         variance = params["variance"]
         off = hyper["kappa"] * (params["mean"] - hyper["mu"]) ** 2
@@ -162,9 +165,7 @@ class Normal(Family):
         return rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups]))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [
-            f"mean {m:.4g}, sd {s:.3g}" for m, s in zip(params["mean"], np.sqrt(params["variance"]), strict=True)
-        ]
+        return [f"mean {m:.4g}, sd {s:.3g}" for m, s in zip(params["mean"], np.sqrt(params["variance"]), strict=True)]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]

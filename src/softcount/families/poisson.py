@@ -50,6 +50,9 @@ class Poisson(Family):
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -gammaln(column + 1.0))
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats[..., 0].sum())
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.value.sum(axis=0)
         rate = pooled[..., 1] / np.maximum(pooled[..., 0], 1e-300)
@@ -63,7 +66,9 @@ class Poisson(Family):
         rows, total = stats.value[..., 0], stats.value[..., 1]
         shape, extra = (0.0, 0.0) if how == "ml" else (self._shape(hyper, how), hyper["rows"])
         if (total + shape < 0).any():
-            raise DataError("poisson: total plus shape is below one, so there is no interior mode. Use estimate='mean'.")
+            raise DataError(
+                "poisson: total plus shape is below one, so there is no interior mode. Use estimate='mean'."
+            )
         weight = rows + extra
         rate = np.where(weight > 0, (total + shape) / np.where(weight > 0, weight, 1.0), hyper["whole"])
         params = {"rate": rate}

@@ -21,7 +21,7 @@ from softcount.models.fitted import Fitted
 from softcount.models.plates import Kernels, Leaf
 from softcount.models.star import Imagined, Star, StarParams
 from softcount.numerics.twofold import Twofold
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.table.schema import Field, Kind, Schema
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
 Document = dict[str, Any]
@@ -50,7 +50,9 @@ def load_model(path: Any) -> tuple[Fitted, Document]:
 
 def document_of(model: Fitted, arrays: Arrays) -> Document:
     for name, array in model.counts.arrays.items():
-        arrays[f"counts/{_name(name)}/hi"], arrays[f"counts/{_name(name)}/lo"] = map(np.ascontiguousarray, (array.hi, array.lo))
+        arrays[f"counts/{_name(name)}/hi"], arrays[f"counts/{_name(name)}/lo"] = map(
+            np.ascontiguousarray, (array.hi, array.lo)
+        )
     for leaf in model.star.leaves:
         _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
         _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.leaves[leaf.key])
@@ -143,7 +145,9 @@ def prior_document(prior: Any) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else _plain(tuple(value) if isinstance(value, list) else value)
+    return (
+        value.tolist() if isinstance(value, np.ndarray) else _plain(tuple(value) if isinstance(value, list) else value)
+    )
 
 
 def _class_prior(value: Any) -> Any:
@@ -158,7 +162,13 @@ def model_of(document: Document, arrays: Arrays) -> Fitted:
     groups = _whole(document["groups"], 1, 10_000_000, "groups")
     leaves = tuple(_read_leaf(x, groups) for x in document["leaves"])
     _check_columns(leaves, schema)
-    star = Star(schema, leaves, groups, Kernels(_whole(document["cells"], 0, 1 << 62, "cells")), float(document["unknown_weight"]))
+    star = Star(
+        schema,
+        leaves,
+        groups,
+        Kernels(_whole(document["cells"], 0, 1 << 62, "cells")),
+        float(document["unknown_weight"]),
+    )
     estimates = _read_params(star, arrays)
     imagined = _read_imagined(star, document, arrays)
     counts = _read_counts(star, document, arrays)
@@ -206,7 +216,11 @@ def _read_leaf(x: Document, groups: int) -> Leaf:
         raise ModelFileError(f"family {x['family']!r} has no setting {sorted(set(x['own']) - allowed)[0]!r}.")
     family: Family = kind(**{name: _key(value) for name, value in x["own"].items()})
     key, columns = _key(x["key"]), tuple(_key(c) for c in x["columns"])
-    levels = tuple(_key(v) for v in x["levels"]) if family.discrete else columns or tuple(range(_whole(x["levels"], 0, 1 << 31, "width")))
+    levels = (
+        tuple(_key(v) for v in x["levels"])
+        if family.discrete
+        else columns or tuple(range(_whole(x["levels"], 0, 1 << 31, "width")))
+    )
     anchor, scale = np.array(x["anchor"], dtype=float), np.array(x["scale"], dtype=float)
     if not (np.isfinite(anchor).all() and np.isfinite(scale).all() and (scale > 0).all()):
         raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
@@ -297,4 +311,3 @@ def _array_or_value(value: Any) -> Any:
     if isinstance(value, list) and value and all(isinstance(x, (int, float, list)) for x in value):
         return np.array(value, dtype=float)
     return _key(value)
-

@@ -68,7 +68,17 @@ def retyping(table: Table, attempt: Callable[[Table], Fitted]) -> Fitted:
 
 def fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None = None) -> Fitted:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
-    return retyping(table, lambda t: _fit_labelled(t, plan, threads, classes))
+    fitted = retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, threads, classes))
+    if not fitted.counts.finite:
+        _refuse_infinite(table)
+    return fitted
+
+
+def _refuse_infinite(table: Table) -> None:
+    """Sums that are not finite come from cells that are not: read again, checking each, to name the first."""
+    for task in table.tasks():
+        task()
+    raise DataError("the numbers of some column are too large to be squared and added. Divide the column by its scale.")
 
 
 def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None) -> Fitted:
@@ -76,7 +86,9 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
     counts, settled, kept = _tallied(table, plan, threads, fast, classes)
     names = settled.classes
     if counts.rows <= 0:
-        raise DataError("every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture.")
+        raise DataError(
+            "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
+        )
     leaves = leaves_of(settled.schema, plan.wishes, len(names), table.bag_width, LABELLED_FLOOR)
     star = Star(settled.schema, leaves, len(names), fast, plan.unlabelled_weight)
     counts = star.unstacked(counts)
@@ -99,7 +111,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
-        missing=dict(table.missing), **_way_facts(way, plan, counts),
+        missing=absent(star, counts, table), **_way_facts(way, plan, counts),
     )  # fmt: skip
 
 
@@ -231,7 +243,7 @@ def _fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> F
     notes = [*table.notes, *settled.notes, *notes, *degenerate_notes(star, params, imagined)]
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=None, target=None, notes=notes,
-        prior=plan.prior, class_prior=None, estimate=plan.estimate, missing=dict(table.missing),
+        prior=plan.prior, class_prior=None, estimate=plan.estimate, missing=absent(star, counts, table),
         agreed=(sum(_same(way, best) for way in ways), len(ways)), **_way_facts(best, plan, counts),
     )  # fmt: skip
 
@@ -351,6 +363,18 @@ def degenerate_notes(star: Star, params: StarParams, imagined: Imagined) -> list
             at = ", ".join(str(g) for g in np.flatnonzero(variance <= floor))
             notes.append(f"column {leaf.key!r} does not vary in group {at}: its variance is held at a floor.")
     return notes
+
+
+def absent(star: Star, counts: Counts, table: Table) -> dict[Any, float]:
+    """Missing cells of each column: the rows' weight less what the column's own counts hold."""
+    found: dict[Any, float] = {}
+    for leaf in star.leaves:
+        observed = leaf.family.observed(counts.arrays[leaf.key].hi)
+        if observed is None:
+            found |= {column: float(table.missing.get(column, 0)) for column in leaf.columns}
+        else:
+            found[leaf.key] = max(0.0, round(counts.rows - observed, 9))
+    return found
 
 
 def cells_of(table: Table) -> int:

@@ -209,7 +209,9 @@ def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
     leaves = {}
     for leaf in star.leaves:
         if leaf.key not in given:
-            raise DataError(f"init has no parameters for column {leaf.key!r}. Give every column, or leave it out of the table.")
+            raise DataError(
+                f"init has no parameters for column {leaf.key!r}. Give every column, or leave it out of the table."
+            )
         said = dict(given[leaf.key])
         if leaf.family.discrete:
             leaves[leaf.key] = _given_shares(leaf, said, star.groups)
@@ -222,7 +224,9 @@ def _given_shares(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str, 
     if "probability" in said and "probability" not in leaf.setting.levels:
         table = np.asarray(said["probability"], dtype=float)
     else:
-        table = np.stack([np.broadcast_to(np.asarray(said.get(x, 0.0), float), (groups,)) for x in leaf.setting.levels], 1)
+        table = np.stack(
+            [np.broadcast_to(np.asarray(said.get(x, 0.0), float), (groups,)) for x in leaf.setting.levels], 1
+        )
     total = table.sum(axis=1)
     if table.shape[0] != groups or np.abs(total - 1).max() > 1e-6:
         raise DataError(f"init: the probabilities of column {leaf.key!r} must sum to one in each of {groups} groups.")
@@ -240,6 +244,3 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
         for key, said in init.items()
         if key != "weights" and isinstance(said, Mapping) and not words & {str(x) for x in said}
     }
-
-
-

@@ -123,8 +123,8 @@ def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     assert isinstance(old.family, Joint) and isinstance(new.family, Joint)
     axes = []
     for i in range(len(new.columns)):
-        after = sorted_levels({combo[i] for combo in new.setting.levels})
-        before = sorted_levels({combo[i] for combo in old.setting.levels})
+        after = sorted_levels({combo[i] for combo in combinations(new)})
+        before = sorted_levels({combo[i] for combo in combinations(old)})
         axes.append(np.array([0, *(after.index(level) + 1 for level in before)]))
     groups = stats.shape[0]
     hi, lo = np.zeros((2, groups, *(m + 1 for m in new.family.shape)))
@@ -132,6 +132,11 @@ def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     small = (groups, *(m + 1 for m in old.family.shape))
     hi[spot], lo[spot] = stats.hi.reshape(small), stats.lo.reshape(small)
     return Twofold(hi.reshape(groups, -1), lo.reshape(groups, -1))
+
+
+def combinations(leaf: Leaf) -> tuple[Any, ...]:
+    """The levels of a joint block, each a tuple."""
+    return leaf.setting.levels
 
 
 def _shift(old: float, new: float, scale: float) -> Twofold:
@@ -153,7 +158,10 @@ def reanchored(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
 def _reanchored_block(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     d, groups = len(new.setting.anchor), stats.shape[0]
     ratio = new.setting.scale / old.setting.scale
-    shifts = [_shift(float(a), float(b), float(s)) for a, b, s in zip(old.setting.anchor, new.setting.anchor, new.setting.scale, strict=True)]
+    shifts = [
+        _shift(float(a), float(b), float(s))
+        for a, b, s in zip(old.setting.anchor, new.setting.anchor, new.setting.scale, strict=True)
+    ]
     delta = concatenate(shifts, axis=0)
     rows, total = stats[:, :1], stats[:, 1 : d + 1] * ratio
     flat = stats[:, d + 1 :]
@@ -176,7 +184,9 @@ def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
 def united(left: Fitted, right: Fitted) -> tuple[Star, list[Any]]:
     """A star that holds the classes and levels of both models, counted about the left one's anchors."""
     if left.classes is None or right.classes is None:
-        raise DataError("only models of known classes can be merged: the groups of two mixtures are not the same groups.")
+        raise DataError(
+            "only models of known classes can be merged: the groups of two mixtures are not the same groups."
+        )
     mine, theirs = [{leaf.key for leaf in model.star.leaves} for model in (left, right)]
     if mine != theirs:
         odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
@@ -205,4 +215,3 @@ def _united_leaf(leaf: Leaf, schema: Schema, other: Leaf, groups: int) -> Leaf:
     if leaf.family.discrete:
         return replace(leaf, setting=replace(setting, levels=schema[leaf.key].levels))
     return replace(leaf, setting=setting)
-

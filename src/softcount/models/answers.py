@@ -59,7 +59,11 @@ def _explained_chunk(model: Fitted, chunk: Chunk, against: Any) -> Explanation:
     parts = {PRIOR: prior[chosen] - prior[other]}
     with np.errstate(invalid="ignore"):
         parts |= {label(key): score[rows, chosen] - score[rows, other] for key, score in scores.items()}
-    return Explanation({name: np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf) for name, part in parts.items()}, chosen, other)
+    return Explanation(
+        {name: np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf) for name, part in parts.items()},
+        chosen,
+        other,
+    )
 
 
 def _others(model: Fitted, joint: np.ndarray, chosen: np.ndarray, against: Any) -> np.ndarray:
@@ -167,7 +171,9 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
         levels = model.schema[of].levels
         return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
     if leaf.family.name in ("multinomial", "binomial"):
-        raise DataError(f"{of!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be asked for.")
+        raise DataError(
+            f"{of!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be asked for."
+        )
     family = model.star.leaf(leaf.key).family
     return Answer(weights, Normal() if isinstance(family, Multinormal) else family, params)
 
@@ -252,7 +258,9 @@ def _sampled_leaf(
     values = leaf.family.draw(params, groups, rng)
     if leaf.family.discrete:
         drawn = [leaf.setting.levels[code - 1] for code in values]
-        parts = list(zip(*drawn, strict=True)) if isinstance(leaf.family, Joint) and drawn else [drawn] * len(leaf.columns)
+        parts = (
+            list(zip(*drawn, strict=True)) if isinstance(leaf.family, Joint) and drawn else [drawn] * len(leaf.columns)
+        )
         return dict(zip(leaf.columns, map(list, parts), strict=True)) | held
     table = values if leaf.family.block else values[:, None]
     return {c: _typed(model, c, table[:, i]) for i, c in enumerate(leaf.columns)} | held
@@ -339,4 +347,3 @@ def _best(model: Fitted, leaf: Leaf, column: Key, params: Params, weights: np.nd
     if leaf.family.discrete:
         return model.schema[column].levels[int((weights @ params["probability"]).argmax())]
     return float(weights @ params["mean"])
-

@@ -98,7 +98,9 @@ class Fitted:
     def influence(self) -> list[tuple[Key, float]]:
         """Columns by how far their groups differ, in nats averaged over the groups; the largest first."""
         public = self.params
-        values = [(x.key, float(self.shares @ x.family.divergence(public[x.key], self.shares))) for x in self.star.leaves]
+        values = [
+            (x.key, float(self.shares @ x.family.divergence(public[x.key], self.shares))) for x in self.star.leaves
+        ]
         return sorted(values, key=lambda pair: -pair[1])
 
     def apart(self, group: int) -> list[tuple[Key, float, str]]:
@@ -161,7 +163,9 @@ class Fitted:
 
         def work(task: Callable[[], Chunk]) -> np.ndarray:
             chunk = task()
-            room = np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
+            room = (
+                np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
+            )
             return self._one_chunk(chunk, compiled, finish, room)
 
         parts = list(threads.map(work, table.tasks()))
@@ -187,7 +191,9 @@ class Fitted:
         values = chunk.reals[row]
         if np.isinf(values).any():
             key = self.schema.stored("reals")[int(np.argmax(np.isinf(values)))].key
-            return DataError(f"column {key!r}, row {chunk.start + row + 1}: Input contains infinity, which no model can score.")
+            return DataError(
+                f"column {key!r}, row {chunk.start + row + 1}: Input contains infinity, which no model can score."
+            )
         return DataError(
             f"row {chunk.start + row + 1} is impossible under every class (probability zero), so no class can be "
             "preferred. Fit with a prior (estimate='mean') so that nothing is impossible."

@@ -69,7 +69,9 @@ def family_of(said: Any, key: Key) -> Family:
         return said
     name = SYNONYMS.get(str(said), str(said))
     if name == "text":
-        raise DataError(f"column {key!r}: text is not modelled yet. Turn it into counts, or leave it out with 'ignore'.")
+        raise DataError(
+            f"column {key!r}: text is not modelled yet. Turn it into counts, or leave it out with 'ignore'."
+        )
     if name not in FAMILIES:
         close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -78,7 +80,9 @@ def family_of(said: Any, key: Key) -> Family:
     return FAMILIES[name]()
 
 
-def leaves_of(schema: Schema, wishes: Wishes, groups: int, bag: int = 0, floor: float = 1e-12) -> tuple[Leaf, ...]:
+def leaves_of(
+    schema: Schema, wishes: Wishes, groups: int, bag: int | None = None, floor: float = 1e-12
+) -> tuple[Leaf, ...]:
     """A leaf for every block and for every used column outside them, in the order of the table."""
     if bag:
         family = wishes.everything or FAMILIES["multinomial"]()
@@ -127,7 +131,9 @@ def tied_units(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
         if getattr(leaf.family, "tied", None) in ("columns", "both"):
             peers = [x.setting.scale[0] for x in leaves if x.family == leaf.family]
             setting = leaf.setting
-            same = Setting(setting.keys, setting.groups, setting.levels, setting.anchor, np.array([min(peers)]), setting.floor)
+            same = Setting(
+                setting.keys, setting.groups, setting.levels, setting.anchor, np.array([min(peers)]), setting.floor
+            )
             leaves[i] = Leaf(leaf.key, leaf.columns, leaf.family, same)
     return tuple(leaves)
 

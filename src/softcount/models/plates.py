@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.families import Family, Joint, LogNormal, Multinormal, Params, Setting
+from softcount.families import Categorical, Family, Joint, LogNormal, Multinormal, Params, Setting
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.kernels import choose
 from softcount.numerics.twofold import Twofold
@@ -43,9 +43,12 @@ class Leaf:
 
 
 class Plate(Protocol):
-    leaves: tuple[Leaf, ...]
-    names: tuple[Hashable, ...]
+    """What every plate can do."""
 
+    @property
+    def leaves(self) -> tuple[Leaf, ...]: ...
+    @property
+    def names(self) -> tuple[Hashable, ...]: ...
     def prepare(self, chunk: Chunk) -> Any: ...
     def base(self, data: Any) -> np.ndarray | float: ...
     def compile(self, params: list[Params]) -> Any: ...
@@ -105,7 +108,9 @@ class Reals:
             parts = zip(self.leaves, params, strict=True)
             centres = np.stack([leaf.family.public(part, leaf.setting)["mean"] for leaf, part in parts], axis=1)
         centres = np.ascontiguousarray(centres)
-        return {"(reals)": Twofold(*self.kernels.count_reals_soft(data, memberships, centres, self.anchors, self.scales))}
+        return {
+            "(reals)": Twofold(*self.kernels.count_reals_soft(data, memberships, centres, self.anchors, self.scales))
+        }
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         centres = first_rows(data, labels, groups, self.anchors)
@@ -154,7 +159,7 @@ class Codes:
         return 0.0
 
     def compile(self, params: list[Params]) -> tuple[np.ndarray, np.ndarray]:
-        tables = [leaf.family.table(part) for leaf, part in zip(self.leaves, params, strict=True)]
+        tables = [_coded(leaf).table(part) for leaf, part in zip(self.leaves, params, strict=True)]
         room = max(table.shape[-1] for table in tables)
         flat = np.zeros((len(tables), room, tables[0].shape[0]))
         for j, table in enumerate(tables):
@@ -186,6 +191,11 @@ class Codes:
         part = tallies[self.names[0]][:, leaf]
         first = 0 if isinstance(self.leaves[leaf].family, Joint) else 1
         return _fitted(part, first, width)
+
+
+def _coded(leaf: Leaf) -> Categorical:
+    assert isinstance(leaf.family, Categorical)
+    return leaf.family
 
 
 def _fitted(part: Twofold, first: int, width: int) -> Twofold:

@@ -155,9 +155,7 @@ class Star:
 
     def stats(self, counts: Counts) -> dict[Key, Twofold]:
         """Each leaf's own (groups x features) statistics."""
-        return {
-            leaf.key: plate.stats(counts.arrays, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)
-        }
+        return {leaf.key: plate.stats(counts.arrays, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)}
 
     def unstacked(self, counts: Counts) -> Counts:
         """The same counts under the names of the leaves: what is saved, merged and shown."""

@@ -53,7 +53,7 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     seen[steps] = True
     present = np.flatnonzero(seen)
     table = (np.cumsum(seen) - 1).astype(np.int32)
-    return (present + low).astype(y.dtype), table[steps]
+    return np.add(present.astype(wanted).astype(y.dtype), y.dtype.type(low), dtype=y.dtype), table[steps]
 
 
 def _float_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -158,7 +158,7 @@ class Table:
 
     def unchecked(self) -> Table:
         """The same table for an engine that notices infinite numbers itself: arrays are handed over unread."""
-        return self._again(self.plans, self.notes, checked=False)
+        return self._again(self.plans, self.notes, checked=not isinstance(self.source, DenseSource))
 
     def _again(self, plans: Sequence[Plan], notes: Sequence[str], **changed: Any) -> Table:
         kept: dict[str, Any] = {
