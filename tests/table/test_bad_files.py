@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.table.reading import cells, csv_of, read, written
 
 from softcount.errors import DataError
 from softcount.table import open_table
-from tests.table.reading import cells, csv_of, read, written
 
 GOOD = "a,b\n" + "1.5,x\n2.5,y\n" * 10
 
@@ -70,7 +70,7 @@ def late(first: str, then: str, rows: int = 66_000) -> str:
 def test_a_word_late_in_a_number_column_is_refused_by_column_and_row(tmp_path: Path, word: str) -> None:
     cell = f'"{word}"' if "," in word else word
     path = written(tmp_path / "t.csv", late("2.5", cell))
-    with pytest.raises(DataError, match="'a' holds numbers, but row 66001 holds .*--missing .*--kind a=categorical"):
+    with pytest.raises(DataError, match=r"'a' holds numbers, but row 66001 holds .*--missing .*--kind a=categorical"):
         read(path)
 
 
@@ -104,7 +104,7 @@ def test_late_bytes_that_are_not_utf8_are_placed(tmp_path: Path) -> None:
 
 
 def test_late_ragged_rows_are_numbered_from_the_first(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="row 66002 .*has 3 cells"):
+    with pytest.raises(DataError, match=r"row 66002 .*has 3 cells"):
         read(written(tmp_path / "t.csv", late("2.5", "3.5") + "4.5,x,y\n"))
 
 

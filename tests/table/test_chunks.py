@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.table.reading import Read, cells, chunks_of, labels, read
 
 from softcount.errors import DataError
 from softcount.table import UNKNOWN, Chunk, open_table
 from softcount.table.source import chunk_rows_for, rechunked
-from tests.table.reading import Read, cells, chunks_of, labels, read
 
 DRAWN = np.random.default_rng(11)
 
@@ -58,7 +59,7 @@ def everywhere(columns: dict[str, Any], folder: Path) -> dict[str, Any]:
     frame = pd.DataFrame(columns)
     whole = pa.Table.from_pandas(frame, preserve_index=False)
     borders = [0, 1, 8, 5000, len(frame)]
-    parts = [whole.slice(a, b - a) for a, b in zip(borders, borders[1:], strict=False)]
+    parts = [whole.slice(a, b - a) for a, b in pairwise(borders)]
     frame.to_csv(folder / "t.csv", index=False)
     frame.to_csv(folder / "t.csv.gz", index=False)
     frame.to_parquet(folder / "t.parquet", row_group_size=777)
@@ -121,9 +122,7 @@ def test_every_cell_comes_back(tmp_path: Path) -> None:
 def test_batches_are_cut_anew_without_losing_or_moving_a_row(sizes: list[int], rows: int) -> None:
     numbers = pa.array(range(sum(sizes)))
     borders = np.cumsum([0, *sizes])
-    batches = [
-        pa.record_batch({"n": numbers.slice(a, b - a)}) for a, b in zip(borders[:-1], borders[1:], strict=True)
-    ]
+    batches = [pa.record_batch({"n": numbers.slice(a, b - a)}) for a, b in pairwise(borders)]
     found = [table.column("n").to_pylist() for table in rechunked(batches, rows)]
     everything = list(range(sum(sizes)))
     assert found == [everything[at : at + rows] for at in range(0, len(everything), rows)]
@@ -194,7 +193,7 @@ def test_labels_and_weights_travel_with_their_rows() -> None:
 
 def test_labels_and_weights_of_another_length_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="2 labels for a table of 3 rows"):
-        open_table(np.zeros((3, 1)) + [[1], [2], [3]], labels=[0, 1])
+        open_table(np.array([[1], [2], [3]]), labels=[0, 1])
     with pytest.raises(DataError, match="4 weights for a table of 3 rows"):
         open_table({"a": [1, 2, 1]}, weights=[1, 1, 1, 1])
     pd.DataFrame({"a": np.arange(70_000) * 0.5}).to_csv(tmp_path / "t.csv", index=False)
@@ -234,7 +233,9 @@ def test_a_continuous_target_is_refused(tmp_path: Path) -> None:
         read(columns, target="y")
 
 
-@pytest.mark.parametrize(("weights", "said"), [([1, -2, 1], "row 2 is -2"), ([1, 1, None], "row 3 is nan"), ([0, 0, 0], "all")])
+@pytest.mark.parametrize(
+    ("weights", "said"), [([1, -2, 1], "row 2 is -2"), ([1, 1, None], "row 3 is nan"), ([0, 0, 0], "all")]
+)
 def test_a_bad_weight_column_is_refused(weights: list[Any], said: str) -> None:
     with pytest.raises(DataError, match=said):
         read({"x": [1.5, 2.5, 3.5], "w": weights}, weight="w")

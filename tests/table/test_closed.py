@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.table.reading import cells, read, written
 
 from softcount.errors import DataError
 from softcount.table import Schema, open_table
-from tests.table.reading import cells, read, written
 
 COLUMNS: dict[str, Any] = {
     "size": [1.5, 2.5, 3.5] * 5,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.table.reading import cells, read, written
 
 from softcount.table import open_table
 from softcount.table.rows import padded_columns, runs
-from tests.table.reading import cells, read, written
 
 SAME = [
     ("plain", b"a,b\n1.5,x\n2.5,y\n"),
@@ -135,7 +135,9 @@ cell = st.one_of(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.lists(cell, min_size=2, max_size=3).map(",".join), max_size=8), st.integers(1, 20), st.integers(1, 4))
+@given(
+    st.lists(st.lists(cell, min_size=2, max_size=3).map(",".join), max_size=8), st.integers(1, 20), st.integers(1, 4)
+)
 def test_bytes_are_cut_into_the_same_rows_however_they_arrive(lines: list[str], block: int, rows: int) -> None:
     content = "\n".join(lines)
     data = content.encode()

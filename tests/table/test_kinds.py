@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.table.reading import cells, csv_of, read, written
 
 from softcount.errors import DataError
 from softcount.table import Kind, open_table
-from tests.table.reading import cells, csv_of, read, written
 
 DRAWN = np.random.default_rng(5)
 
@@ -149,9 +149,9 @@ def test_ignored_columns_are_left_out_without_a_note() -> None:
 
 
 def test_a_declared_name_that_is_not_there_is_refused_with_close_matches() -> None:
-    with pytest.raises(DataError, match="'ages'.*Did you mean 'age'"):
+    with pytest.raises(DataError, match=r"'ages'.*Did you mean 'age'"):
         open_table({"age": [1, 2], "size": [3, 4]}, kinds={"ages": "real"})
-    with pytest.raises(DataError, match="target names column 'Y'.*'y'"):
+    with pytest.raises(DataError, match=r"target names column 'Y'.*'y'"):
         open_table({"x": [1, 2], "y": [3, 4]}, target="Y")
 
 
@@ -163,7 +163,7 @@ def test_levels_that_exist_besides_those_seen_are_kept() -> None:
 
 def test_nested_columns_are_refused_unless_left_out() -> None:
     nested = pa.table({"list": [[1], [2]], "x": [1, 2]})
-    with pytest.raises(DataError, match="'list'.*--kind list=ignore"):
+    with pytest.raises(DataError, match=r"'list'.*--kind list=ignore"):
         open_table(nested)
     assert open_table(nested, kinds={"list": "ignore"}).schema.used[0].key == "x"
 

@@ -67,7 +67,7 @@ def test_whole_floats_stay_floats_and_nan_is_unknown() -> None:
 
 @pytest.mark.parametrize("y", [np.array([1.0, 1.5]), [1, 2.25], pd.Series([0.1]), np.array([1.0, np.inf])])
 def test_measurements_are_no_labels(y: Any) -> None:
-    with pytest.raises(DataError, match="Unknown label type: continuous.*row"):
+    with pytest.raises(DataError, match=r"Unknown label type: continuous.*row"):
         code_labels(y)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.table.reading import cells, read
 
 from softcount.errors import DataError
 from softcount.table import OTHER, Contradiction, open_table, vocabulary
-from tests.table.reading import cells, read
 
 MANY = 70_000
 
@@ -36,7 +36,13 @@ SURPRISES = [
     ("many numbers after few", [1, 2, 3], list(range(300)), "real", False),
     ("many words after few", ["a", "b"], [f"w{n}" for n in range(300)], "categorical", True),
     ("a negative count", np.random.default_rng(1).poisson(40, 999).tolist(), [-1], "real", False),
-    ("a zero after positive numbers", np.exp(np.random.default_rng(1).normal(0, 3, 999)).tolist(), [0.0], "real", False),
+    (
+        "a zero after positive numbers",
+        np.exp(np.random.default_rng(1).normal(0, 3, 999)).tolist(),
+        [0.0],
+        "real",
+        False,
+    ),
 ]
 
 
@@ -115,7 +121,9 @@ def test_levels_beyond_the_limit_share_one_level_and_it_is_said(
 ) -> None:
     for module in ("vocabulary", "plan", "table", "encode"):
         monkeypatch.setattr(f"softcount.table.{module}.MOST_LEVELS", 1_000)
-    monkeypatch.setattr(vocabulary.Vocabulary.__init__, "__kwdefaults__", {"closed": False, "capped": False, "room": 1_000})
+    monkeypatch.setattr(
+        vocabulary.Vocabulary.__init__, "__kwdefaults__", {"closed": False, "capped": False, "room": 1_000}
+    )
     values = [f"w{n % 1_500}" for n in range(20_000)]
     pd.DataFrame({"it": values, "x": 0.5 + np.arange(20_000) % 3}).to_csv(tmp_path / "t.csv", index=False)
     found = read(tmp_path / "t.csv", threads=threads)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.table.reading import cells, read
 
 from softcount.kernels import recode
 from softcount.table import recoding
-from tests.table.reading import cells, read
 
 LOOPS: list[Any] = [recode, recoding]
 

@@ -102,6 +102,10 @@ class Family:
         """Log marginal likelihood of the statistics, up to what no prior changes."""
         raise NotImplementedError
 
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        """What the column's unit alone adds to the log-likelihood of these rows; nothing where there is no unit."""
+        return 0.0
+
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         """The posterior itself, as a conjugate object that holds every group."""
         raise NotImplementedError

@@ -9,6 +9,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.families.base import Params, Setting, register, where_first
 from softcount.families.normal import Normal
+from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Kind
 
 
@@ -37,6 +38,10 @@ class LogNormal(Normal):
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         return Normal.score(self, np.log(column), params, setting)
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        """The unit of the logarithm, and that of the numbers themselves, which the anchor holds."""
+        return Normal.log_unit(self, stats, setting) - float(stats.value[..., 0].sum() * setting.anchor[0])
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.exp(Normal.draw(self, params, groups, rng))

@@ -181,6 +181,9 @@ class Multinormal(Family):
         top = np.array([multigammaln((nu + n) / 2, d) for n in rows.ravel()]).reshape(rows.shape)
         return float((top - multigammaln(float(nu) / 2, d) + 0.5 * nu * prior - 0.5 * (nu + rows) * after).sum())
 
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
+
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseWishart:
         params = self.public(self.estimate(stats, hyper, "mean"), setting)
         rows = stats.value[..., 0]

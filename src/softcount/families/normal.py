@@ -132,6 +132,9 @@ class Normal(Family):
         parts = parts + 0.5 * nu * np.log(nu * s2) - 0.5 * (nu + rows) * np.log(after)
         return float(np.where(rows > 0, parts, 0.0).sum())
 
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
+
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2:
         params = self.estimate(stats, hyper, "mean")
         rows, anchor, scale = stats.value[..., 0], setting.anchor, setting.scale

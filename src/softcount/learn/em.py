@@ -97,6 +97,7 @@ class _Way:
         self.converged = False
         self.fell = 0.0
         self.longest = 4.0
+        self.units = 0.0
 
     @property
     def over(self) -> bool:
@@ -113,19 +114,23 @@ class _Way:
             if not drop <= ROUNDING * max(1.0, abs(objective)):
                 self.fell = drop
                 return False
+        else:
+            self.units = self.star.log_units(counts)
         self.trace.append(objective)
         self.params, self.counts = params, counts
         if self.watch is not None:
             self.watch(len(self.trace) - 1, objective)
         return True
 
-    def enough(self, left: float) -> None:
-        self.converged = self.stop.small(left, self.trace[-1])
+    def enough(self) -> None:
+        """Stop if little is left to gain, in proportion to an objective free of units: metres or miles stop alike."""
+        free = [height - self.units for height in self.trace[-3:]]
+        self.converged = self.stop.small(remaining(free), free[-1])
 
     def step(self) -> None:
         """One EM map."""
         if self.score(self.star.estimate(self.counts, self.imagined)):
-            self.enough(remaining(self.trace))
+            self.enough()
 
     def stride(self) -> None:
         """Two EM maps and a leap; where the leap is no gain, the second map's own parameters."""
@@ -135,7 +140,7 @@ class _Way:
         first, gain = self.params, self.trace[-1] - before
         second = self.star.estimate(self.counts, self.imagined)
         ahead = leap(start, first, second, self.longest)
-        if self.stop.small(max(gain, 0.0) / (1.0 - ahead.rate**2), self.trace[-1]):
+        if self.stop.small(max(gain, 0.0) / (1.0 - ahead.rate**2), self.trace[-1] - self.units):
             return self.verify()
         if self.score(ahead.params, optional=True):
             self.longest *= 2.0
@@ -148,7 +153,7 @@ class _Way:
         for _ in range(VERIFIED):
             if self.over or not self.score(self.star.estimate(self.counts, self.imagined)):
                 return
-        self.enough(remaining(self.trace))
+        self.enough()
 
 
 def remaining(trace: Sequence[float]) -> float:

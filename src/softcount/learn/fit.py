@@ -19,14 +19,15 @@ from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes, leaves_of, priors_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
-from softcount.models.star import Imagined, Ready, Star, StarParams
+from softcount.models.star import Imagined, Ready, Star, StarParams, best_evidence
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Contradiction, Table
 
 MANY_CELLS = 1 << 40
 """What a stream of unknown length is taken to hold."""
 MIXTURE_FLOOR = 1e-6
-LABELLED_FLOOR = 1e-12
+LABELLED_FLOOR = 1e-24
+"""Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
     counts = star.unstacked(counts)
     imagined = imagine_classes(star, counts, plan)
     counts, imagined = with_older(star, counts, imagined, plan, names)
+    notes = [*table.notes, *settled.notes, *chosen_notes(star, counts, plan)]
     params = star.estimate(counts, replace_how(imagined, _plug(plan.how)))
-    notes = [*table.notes, *settled.notes]
     hidden = _hidden(table, star, plan)
     way = None
     if hidden:
@@ -168,6 +169,16 @@ def imagine_classes(star: Star, counts: Counts, plan: Plan) -> Imagined:
     priors = priors_of(_own_prior(plan.prior), star.leaves, 1.0)
     root, root_how = _class_root(plan.class_prior, star.groups)
     return star.imagine(counts, priors, root, plan.how, root_how)
+
+
+def chosen_notes(star: Star, counts: Counts, plan: Plan) -> list[str]:
+    """What `"auto"` chose, column by column."""
+    priors = priors_of(_own_prior(plan.prior), star.leaves, 1.0)
+    auto = [leaf for leaf in star.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    return [
+        f"column {leaf.key!r}: a prior of {best_evidence(leaf, counts.arrays[leaf.key]):.4g} has the best evidence."
+        for leaf in auto
+    ]
 
 
 def _class_root(class_prior: Any, groups: int) -> tuple[Any, How]:
@@ -251,20 +262,32 @@ def _fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> F
 def _climbs(
     star: Star, chunks: list[Chunk], ready: list[Ready], plan: Plan, starts: Starts, threads: Threads
 ) -> tuple[list[Climb], Imagined, list[str]]:
-    """Every start's climb. Priors look at the whole table, which any memberships add up to."""
+    """Every start's climb. Priors look at the whole table, which any memberships add up to.
+
+    An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
+    """
     rows = sum(part.n_rows for part in ready)
-    whole = np.full((rows, star.groups), 1.0 / star.groups)
-    counts = _members_counts(star, ready, whole)
-    prior = "row" if isinstance(plan.prior, Mapping) else plan.prior
+    counts = _members_counts(star, ready, np.full((rows, star.groups), 1.0 / star.groups))
     priors = priors_of(plan.prior, star.leaves, "row")
-    root_prior = prior if isinstance(prior, (int, float, str)) and prior != "auto" else "row"
-    imagined = star.imagine(counts, priors, root_prior, plan.how, _plug(plan.how))
-    plugged = replace_how(imagined, _plug(plan.how))
+    auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
+    imagined = _imagine_groups(star, counts, priors | dict.fromkeys(auto, "row"), plan)
     notes: list[str] = []
     ways = []
-    for params in _start_params(star, plugged, chunks, ready, starts, notes):
-        ways.append(climb(star, plugged, ready, params, threads, plan.stop, plan.watch))
-    return ways, imagined, notes
+    for params in _start_params(star, imagined, chunks, ready, starts, notes):
+        ways.append(climb(star, imagined, ready, params, threads, plan.stop, plan.watch))
+    if auto:
+        best = max(ways, key=lambda way: way.objective)
+        found = best.counts.arrays
+        priors |= {leaf.key: best_evidence(leaf, found[leaf.key]) for leaf in star.leaves if leaf.key in auto}
+        imagined = _imagine_groups(star, counts, priors, plan)
+        ways = [climb(star, imagined, ready, best.params, threads, plan.stop, plan.watch)]
+        notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
+    return ways, replace_how(imagined, plan.how), notes
+
+
+def _imagine_groups(star: Star, counts: Counts, priors: Mapping[Any, Any], plan: Plan) -> Imagined:
+    root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
+    return star.imagine(counts, priors, root, _plug(plan.how), _plug(plan.how))
 
 
 def _members_counts(star: Star, ready: list[Ready], memberships: np.ndarray) -> Counts:

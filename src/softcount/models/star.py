@@ -201,6 +201,10 @@ class Star:
             total += leaf.family.log_prior(params.leaves[leaf.key], hyper, imagined.how)
         return total
 
+    def log_units(self, counts: Counts) -> float:
+        """The part of the log-likelihood that only the columns' units decide."""
+        return sum(leaf.family.log_unit(counts.arrays[leaf.key], leaf.setting) for leaf in self.leaves)
+
     def n_parameters(self, fixed_shares: bool = False) -> int:
         own = 0 if fixed_shares else self.groups - 1
         total = own + sum(leaf.family.free(leaf.setting, self.groups) for leaf in self.leaves)

@@ -91,14 +91,14 @@ def _ending(fitted: Fitted) -> str:
 
 def add_evaluation(page: Page, evaluation: Evaluation | None) -> None:
     if evaluation is None:
-        page.line("not tried on unseen rows (--folds 0)")
+        page.line("not tried on unseen rows (--folds 0, or too few labelled rows)")
         return
     page.line(f"{evaluation.how}, on rows the model had not seen ({counted(evaluation.n_rows, 'labelled row')}):")
     rows = [
         ("accuracy", share(evaluation.accuracy), share(evaluation.baseline_accuracy)),
         ("log-loss", number(evaluation.log_loss), number(evaluation.baseline_log_loss)),
     ]
-    page.grid(("", "model", "always the commonest class"), rows, right=("model", "always the commonest class"))
+    page.grid(("", "model", "majority baseline"), rows, right=("model", "majority baseline"))
 
 
 def _add_saved(page: Page, report: FitReport) -> None:

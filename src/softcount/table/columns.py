@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
+from softcount.table.arrays import arrow_of, floats_of_array, numpy_of, text_of
 from softcount.table.numerals import PADDED, PLAIN, floats_of, level_of, number_words
 from softcount.table.schema import MISSING, Key
 
@@ -83,7 +84,8 @@ def distinct(column: Any, words: Words) -> tuple[list[Any], np.ndarray]:
         return [], np.full(len(column), -1, dtype=np.int32)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    places, known = numpy_of(column.indices)
+    places = places if known is None else np.where(known, places, np.int32(-1))
     values, places = _only_used(column.dictionary, places)
     return _levels(values, words), places
 
@@ -94,7 +96,7 @@ def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:
     if seen.all():
         return values, places
     renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
-    return values.take(np.flatnonzero(seen)), renumbered[places]
+    return values.take(arrow_of(np.flatnonzero(seen))), renumbered[places]
 
 
 def _levels(values: Any, words: Words) -> list[Any]:
@@ -147,13 +149,6 @@ def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
     return found
 
 
-def as_arrow(values: np.ndarray) -> Any:
-    """An Arrow array of a column of an array, NaN as missing."""
-    import pyarrow as pa
-
-    return pa.array(np.ascontiguousarray(values), from_pandas=True)
-
-
 def _as_floats(column: Any) -> Any:
     import pyarrow as pa
 
@@ -171,7 +166,7 @@ def _typed_numbers(column: Any, cells: Cells) -> np.ndarray:
         return _seconds(column)
     if cells is Cells.TRUTH:
         column = column.cast(pa.int8())
-    return _as_floats(column).to_numpy(zero_copy_only=False)
+    return floats_of_array(_as_floats(column))
 
 
 _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -184,16 +179,13 @@ def _seconds(column: Any) -> np.ndarray:
     days = pa.types.is_date32(column.type)
     unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
     ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
-    found = ticks.to_numpy(zero_copy_only=False)
+    found = floats_of_array(ticks)
     return found * 86_400.0 if days else found / _TICKS[unit]
 
 
 def _spelt_numbers(column: Any, words: Words, key: Key, start: int, pattern: str) -> np.ndarray:
-    import pyarrow as pa
-
     texts, places = distinct(column, words)
-    spelt = pa.array([None if text is None else text.strip() for text in texts], type=pa.large_string())
-    floats, bad = floats_of(spelt, pattern)
+    floats, bad = floats_of(text_of([None if text is None else text.strip() for text in texts]), pattern)
     if bad.any():
         _refuse_word(places, np.flatnonzero(bad), texts, key, start)
     if np.isinf(floats).any():

@@ -12,7 +12,8 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table.anchors import LOOKED_AT, Anchor, anchor_of, anchors_of, log_anchor_of
-from softcount.table.columns import Cells, as_arrow, too_large
+from softcount.table.arrays import arrow_of
+from softcount.table.columns import Cells, too_large
 from softcount.table.facts import Facts, number_facts
 from softcount.table.look import IGNORE, Request, keep_something, plan_of
 from softcount.table.plan import Plan
@@ -41,7 +42,7 @@ class DenseSource:
         self.chunk_rows = chunk_rows_for(rows)
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        return {key: as_arrow(self.array[:LOOK_WHOLE, key]) for key in keys}
+        return {key: arrow_of(self.array[:LOOK_WHOLE, key]) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
         rows = len(self.array)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.table.columns import Words, as_arrow, refuse_infinite, without
+from softcount.table.arrays import arrow_of
+from softcount.table.columns import Words, refuse_infinite, without
 from softcount.table.encode import Encoded, LevelCoder, check_domain, count_unseen
 from softcount.table.plan import Plan
 from softcount.table.recoding import Recoder
@@ -88,7 +89,7 @@ def _levels(
     out = np.zeros((len(block), len(coders)), dtype=np.int32)
     for slot, (coder, place) in enumerate(coders):
         key = coder.plan.key
-        out[:, slot] = coder.codes(as_arrow(block[:, place]), start)
+        out[:, slot] = coder.codes(arrow_of(block[:, place]), start)
         missing[key] = int(len(block) - np.count_nonzero(out[:, slot]))
         unseen[key] = count_unseen(out[:, slot], coder)
     return out

@@ -11,8 +11,9 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
+from softcount.table.arrays import arrow_of
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Cells, Words, as_arrow, cells_of, distinct, flat, numbers, too_large
+from softcount.table.columns import Cells, Words, cells_of, distinct, flat, numbers, too_large
 from softcount.table.numerals import level_of, number_of
 from softcount.table.plan import Becomes, Contradiction, Plan
 from softcount.table.schema import NARROW_LEVELS, Key, Kind
@@ -126,7 +127,7 @@ def check_constant(plan: Plan, column: Any, start: int, words: Words) -> None:
     """Raise where a column that had one value in the first rows has another later."""
     column = flat(column)
     if cells_of(column.type) is Cells.TIME:
-        column = as_arrow(numbers(column, words, plan.key, start))
+        column = arrow_of(numbers(column, words, plan.key, start))
     values, places = distinct(column, words)
     for place, value in enumerate(values):
         level = number_of(value.strip()) if isinstance(value, str) and not isinstance(plan.constant, str) else value

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.table.arrays import text_of
 from softcount.table.columns import Cells, Words, cells_of, distinct, flat, numbers
 from softcount.table.numerals import PLAIN, floats_of
 from softcount.table.schema import Key
@@ -83,8 +84,6 @@ def count_distinct(values: np.ndarray) -> int:
 
 
 def _text_facts(key: Key, column: Any, words: Words) -> Facts:
-    import pyarrow as pa
-
     found, places = distinct(column, words)
     cells = cells_of(column.type)
     kept = [value is not None for value in found]
@@ -94,8 +93,7 @@ def _text_facts(key: Key, column: Any, words: Words) -> Facts:
     only = texts[0] if different == 1 else None
     values = None
     if cells is Cells.TEXT and texts:
-        spelt = pa.array([None if value is None else value.strip() for value in found], type=pa.large_string())
-        floats, bad = floats_of(spelt, PLAIN)
+        floats, bad = floats_of(text_of([None if value is None else value.strip() for value in found]), PLAIN)
         if not bad.any():
             return _spelt_facts(key, np.append(floats, np.nan)[places], words)
     return Facts(key, cells, len(places), int(known.sum()), different, values, only, _mean_words(texts))

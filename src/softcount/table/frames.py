@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
+from softcount.table.arrays import arrow_of, text_of
 from softcount.table.schema import Key
 from softcount.table.source import ArrowSource, refuse_repeated
 
@@ -102,9 +103,14 @@ def arrow_column(key: Key, column: Any) -> Any:
         raise DataError(f"{wording.column(key)} has {values.ndim} dimensions. A column is a flat list of cells.")
     if values.dtype.kind == "c":
         raise DataError(f"Complex data not supported: {wording.column(key)} holds complex numbers.")
+    if values.dtype.kind in "fiub" and values.dtype.itemsize <= 8 and values.dtype.isnative:
+        return arrow_of(values)
     if values.dtype.kind not in "OSU":
         return pa.array(values, from_pandas=True)
-    return _from_objects(key, values.tolist())
+    try:
+        return _from_objects(key, values.tolist())
+    except UnicodeError as error:
+        raise DataError(f"{wording.column(key)} holds text that is not valid Unicode: {error}.") from None
 
 
 def _object_array(column: Any) -> np.ndarray:
@@ -122,25 +128,29 @@ _NUMBERS = (bool, int, float, np.bool_, np.number)
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
-    cells = [None if _is_missing(cell) else _simple(cell) for cell in cells]
+    cells = [None if is_missing(cell) else _simple(cell) for cell in cells]
+    kinds = {type(cell) for cell in cells}
+    if kinds <= {str, type(None)}:
+        return text_of(cells)
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return arrow_of(np.array(cells))
     try:
         return pa.array(cells)
     except (pa.ArrowException, OverflowError):
         pass
     _refuse_odd(key, cells)
-    kinds = {type(cell) for cell in cells if cell is not None}
     if str in kinds:
-        return pa.array([None if cell is None else str(cell) for cell in cells])
+        return text_of([None if cell is None else str(cell) for cell in cells])
     return pa.array([None if cell is None else float(cell) for cell in cells])
 
 
 def _simple(cell: Any) -> Any:
     if isinstance(cell, np.generic):
         return cell.item()
-    return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
+    return cell.decode("utf-8") if isinstance(cell, bytes) else cell
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """None, NaN, NaT and pandas' NA, told by their not being equal to themselves."""
     if cell is None:
         return True

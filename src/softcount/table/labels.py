@@ -10,9 +10,10 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
+from softcount.table.arrays import floats_of_array, numpy_of
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Words, distinct
-from softcount.table.frames import arrow_column, is_frame
+from softcount.table.columns import Words, distinct, flat
+from softcount.table.frames import arrow_column, is_frame, is_missing
 from softcount.table.numerals import level_of
 from softcount.table.vocabulary import in_order, order_codes
 
@@ -34,6 +35,10 @@ def code_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
         return _whole_labels(y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and y.ndim == 1:
         return _float_labels(y)
+    if isinstance(y, np.ndarray) and y.dtype.kind in "US" and y.ndim == 1 and len(y) and y.dtype.itemsize:
+        return _spelt_labels(y)
+    if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
+        return _object_labels(y) or _other_labels(y)
     return _other_labels(y)
 
 
@@ -45,31 +50,69 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if high - low >= WINDOW:
         classes, places = np.unique(y, return_inverse=True)
         return classes, places.astype(np.int32)
+    steps = np.empty(len(y), dtype=np.uint8 if high - low < 256 else np.uint16)
     # Differences wrap around to the right step even where the type is unsigned or its range is full.
-    steps = np.subtract(y, y.dtype.type(low), dtype=y.dtype)
-    wanted = np.uint8 if high - low < 256 else np.uint16
-    steps = steps.astype(wanted)
-    seen = np.zeros(high - low + 1, dtype=bool)
-    seen[steps] = True
-    present = np.flatnonzero(seen)
-    table = (np.cumsum(seen) - 1).astype(np.int32)
-    return np.add(present.astype(wanted).astype(y.dtype), y.dtype.type(low), dtype=y.dtype), table[steps]
+    np.subtract(y, y.dtype.type(low), out=steps, casting="unsafe")
+    seen = _seen(steps, high - low + 1)
+    classes = np.add(np.flatnonzero(seen).astype(y.dtype), y.dtype.type(low), dtype=y.dtype)
+    if seen.all():
+        return classes, steps.astype(np.int32)
+    return classes, (np.cumsum(seen) - 1).astype(np.int32)[steps]
+
+
+def _seen(steps: np.ndarray, size: int) -> np.ndarray:
+    """Which of the steps 0 .. size - 1 occur; the first rows mostly settle it, and only doubtful steps are sought."""
+    seen = np.zeros(size, dtype=bool)
+    seen[steps[:4_096]] = True
+    doubtful = np.flatnonzero(~seen)
+    if len(doubtful) > 64:
+        seen[steps] = True
+    else:
+        seen[doubtful] = [bool(np.any(steps == step)) for step in doubtful]
+    return seen
 
 
 def _float_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if len(y) and np.abs(y).max() < 2**31:  # no NaN either
+        whole = y.astype(np.int64)
+        if np.array_equal(whole, y):
+            classes, codes = _whole_labels(whole)
+            return classes.astype(y.dtype), codes
     known = ~np.isnan(y)
-    values = y if known.all() else y[known]
-    fractional = values != np.floor(values)
-    if fractional.any() or np.isinf(values).any():
-        at = int(np.flatnonzero(known)[np.argmax(fractional | np.isinf(values))])
+    values = y[known]
+    fractional = (values != np.floor(values)) | np.isinf(values)
+    if fractional.any():
+        at = int(np.flatnonzero(known)[np.argmax(fractional)])
         raise continuous(float(y[at]), at + 1)
+    classes, found = np.unique(values, return_inverse=True)
     codes = np.full(len(y), UNKNOWN, dtype=np.int32)
-    if not len(values):
-        return np.zeros(0, dtype=y.dtype), codes
-    small = np.abs(values).max() < 2**31
-    classes, found = _whole_labels(values.astype(np.int64)) if small else np.unique(values, return_inverse=True)
     codes[known] = found
-    return classes.astype(y.dtype), codes
+    return classes, codes
+
+
+def _spelt_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of an array of strings: hashed as the bytes they are, so that only the distinct ones are decoded."""
+    import pyarrow as pa
+
+    packed = np.ascontiguousarray(y)
+    cells = pa.Array.from_buffers(pa.binary(y.dtype.itemsize), len(y), [None, pa.py_buffer(packed)])
+    coded = cells.dictionary_encode()
+    buffer = coded.dictionary.buffers()[1]
+    levels = np.frombuffer(buffer, dtype=y.dtype, count=len(coded.dictionary))
+    classes, ranks = np.unique(levels, return_inverse=True)
+    return classes, ranks.astype(np.int32)[numpy_of(coded.indices)[0]]
+
+
+def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Labels of an array of objects that are all words or missing; None for any other."""
+    cells = y.tolist()
+    distinct_cells = set(cells)
+    words = sorted(cell for cell in distinct_cells if type(cell) is str)
+    if not words or not all(type(cell) is str or is_missing(cell) for cell in distinct_cells):
+        return None
+    ranks = {cell: UNKNOWN for cell in distinct_cells} | {word: rank for rank, word in enumerate(words)}
+    codes = np.fromiter(map(ranks.__getitem__, cells), dtype=np.int32, count=len(cells))
+    return np.array(words, dtype=object), codes
 
 
 def continuous(value: float, row: int, key: object = None) -> DataError:
@@ -105,10 +148,9 @@ def _number_array(column: Any) -> np.ndarray | None:
 
     kind = column.type
     if pa.types.is_integer(kind) and column.null_count == 0:
-        return column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+        return numpy_of(flat(column))[0]
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        cast = column.cast(pa.float64())
-        return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(zero_copy_only=False)
+        return floats_of_array(flat(column.cast(pa.float64())))
     return None
 
 

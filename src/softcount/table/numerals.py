@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from softcount.table.arrays import floats_of_array, truths_of_array
+
 PLAIN = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 PADDED = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """As `PLAIN`, with leading zeros allowed: for columns the user has declared numeric."""
@@ -46,8 +48,8 @@ def floats_of(values: Any, pattern: str) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow.compute as pc
 
     good = pc.match_substring_regex(values, pattern)
-    floats = pc.if_else(good, values, None).cast(pa.float64())
-    return floats.to_numpy(zero_copy_only=False), ~good.fill_null(True).to_numpy(zero_copy_only=False)
+    floats = pc.if_else(good, values, pa.nulls(len(values), values.type)).cast(pa.float64())
+    return floats_of_array(floats), ~truths_of_array(good, null=True)
 
 
 def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:

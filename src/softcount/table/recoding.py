@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.table.columns import as_arrow
+from softcount.table.arrays import arrow_of
 from softcount.table.encode import LevelCoder
 from softcount.table.vocabulary import Full
 
@@ -141,7 +141,7 @@ class Recoder:
     def _one_by_one(self, tables: Tables, block: np.ndarray, out: np.ndarray, unseen: list[int], start: int) -> None:
         for place in tables.slow:
             coder = self.coders[place]
-            found = coder.codes(as_arrow(block[:, self.places[place]]), start)
+            found = coder.codes(arrow_of(block[:, self.places[place]]), start)
             out[:, place] = found
             if coder.closed:
                 unseen[place] = int(np.count_nonzero(found == coder.vocabulary.beyond))

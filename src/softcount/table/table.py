@@ -13,8 +13,9 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.anchors import LOOKED_AT, anchor_of, log_anchor_of
+from softcount.table.arrays import arrow_of
 from softcount.table.chunk import UNKNOWN, Chunk
-from softcount.table.columns import Words, as_arrow, numbers
+from softcount.table.columns import Words, numbers
 from softcount.table.dense import DenseSource
 from softcount.table.dense_encode import DenseEncoder
 from softcount.table.encode import (
@@ -248,7 +249,7 @@ class Table:
 
     def _side_column(self, raw: Any, key: Any) -> Any:
         """A label or weight column of what was loaded; arrays load as arrays."""
-        return raw[key] if isinstance(raw, Mapping) else as_arrow(raw[:, key])
+        return raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
 
     def _refuse_unused_sides(self) -> None:
         for name, side in (("labels", self.sides.labels), ("weights", self.sides.weights)):
