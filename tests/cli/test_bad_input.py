@@ -267,6 +267,27 @@ def test_a_closed_pipe_ends_a_command_quietly(model):
     assert done.stderr == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("words", [["show"], ["show", "--json"], ["sample"]], ids=" ".join)
+def test_a_full_disk_is_one_line_and_a_matter_of_resources(words, model):
+    import subprocess
+    import sys
+
+    from cli.shell import SOURCES
+
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "softcount.cli", words[0], str(model), *words[1:]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**environment, "PYTHONPATH": SOURCES},
+        )
+    assert done.returncode == 5
+    assert done.stderr.decode().strip() == "error: no space left on device"
+
+
 def test_an_empty_standard_input_is_refused():
     done = softcount_command("schema", "-", input=b"")
     assert done.returncode == DATA

@@ -45,8 +45,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_fit_says_all_that_was_promised(folder, tmp_path):
     result = run("fit", folder / "fruit.csv", "--target", "sort", "-o", tmp_path / "m.sc")
-    for promised in ("120 rows, 6 columns", "identifier", "constant", "5-fold", "accuracy", "log-loss", "majority baseline",
-                     "Columns that matter most", "missing cells", "left out", "m.sc", "softcount explain"):  # fmt: skip
+    for promised in ("120 rows, 6 columns", "identifier", "constant", "5-fold", "accuracy", "log-loss",
+                     "majority baseline", "Columns that matter most", "missing cells", "left out", "m.sc",
+                     "softcount explain"):  # fmt: skip
         assert promised in result.stdout, promised
     assert (tmp_path / "m.sc").is_file()
 

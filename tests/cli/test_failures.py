@@ -113,6 +113,7 @@ USAGE = [
     ["fit", "a.csv", "--classes", "0"],
     ["fit", "a.csv", "--classes", "many"],
     ["fit", "a.csv", "--classes", "2", "--target", "y"],
+    ["fit", "a.csv", "--starts", "2", "--target", "y"],
     ["fit", "a.csv", "--folds", "5"],
     ["fit", "a.csv", "--holdout", "0.2"],
     ["fit", "a.csv", "--target", "y", "--holdout", "0.2", "--folds", "3"],

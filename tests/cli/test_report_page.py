@@ -117,6 +117,12 @@ def test_the_fit_page_says_what_was_promised():
         assert promised in text, promised
 
 
+def test_probabilities_worse_than_the_baseline_are_said_to_be(monkeypatch):
+    assert "too sure" not in plain(fit_page(report(StandIn())))
+    monkeypatch.setattr(EVALUATION, "log_loss", 0.6)
+    assert "too sure" in plain(fit_page(report(StandIn())))
+
+
 def test_the_columns_that_matter_most_come_first():
     text = plain(fit_page(report(StandIn())))
     part = text[text.index("Columns that matter most") :]

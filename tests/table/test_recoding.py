@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,9 +93,16 @@ def test_categories_beside_numbers_in_one_array_come_back() -> None:
             "[task() for task in open_table({'a': [1, 2] * 9, 'b': ['x', 'y'] * 9}).tasks()]",
             ("numba", "pandas", "pyarrow.dataset"),
         ),
+        (
+            "from softcount.table import open_table, code_labels; table = open_table(FILE, target='b'); "
+            "[task() for task in table.tasks()]; table.settle(); table.missing; code_labels(['a', None])",
+            ("numba", "pandas", "pyarrow.dataset", "scipy"),
+        ),
     ],
 )
-def test_small_work_does_not_wake_large_libraries(work: str, unwanted: tuple[str, ...]) -> None:
+def test_small_work_does_not_wake_large_libraries(work: str, unwanted: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "1,x,0.5\n2,,NA\n01,y,2e5\n" * 9)
+    work = work.replace("FILE", repr(str(tmp_path / "t.csv")))
     code = f"{work}; import sys; print([name for name in {unwanted!r} if name in sys.modules])"
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=paths)

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import click
 
+QUESTIONS = {"bicycles": ["--of", "price", "--given", "type=road", "--given", "brakes=disc"]}
+"""What is worth asking about a bundled table."""
+
 EPILOG = """\b
 Examples:
   softcount demo
@@ -29,17 +32,17 @@ def command(name: str | None, keep: str | None) -> None:
     table = table_path(chosen)
     with place(keep) as folder, working_in(folder):
         shutil.copyfile(table, table.name)
-        for line in commands(table.name, TABLES[chosen]):
+        for line in commands(table.name, TABLES[chosen], QUESTIONS.get(chosen)):
             perform(line)
 
 
-def commands(file: str, target: str) -> list[list[str]]:
+def commands(file: str, target: str, question: list[str] | None = None) -> list[list[str]]:
     """The main job, as one would type it."""
     model = Path(file).stem + ".sc"
     return [
         ["fit", file, "--target", target],
-        ["explain", model, file, "--row", "1"],
-        ["query", model, "--of", target],
+        ["explain", model, file, "--row", "2"],
+        ["query", model, *(question or ["--of", target])],
         ["sample", model, "-n", "3"],
     ]
 

@@ -90,7 +90,7 @@ def check_together(asked: dict[str, Any]) -> None:
     if asked["target"] is None:
         _refuse(asked, ("holdout", "folds"), "needs --target")
     else:
-        _refuse(asked, ("classes",), "is for looking for classes; it cannot be given with --target")
+        _refuse(asked, ("classes", "starts"), "is for looking for classes; it cannot be given with --target")
     if asked["holdout"] is not None and asked["folds"] is not None:
         raise click.UsageError("--holdout and --folds cannot both be given")
     if asked["folds"] == 1:

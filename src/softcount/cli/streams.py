@@ -18,8 +18,10 @@ from softcount.report.text import printable
 @contextmanager
 def ready_streams() -> Iterator[None]:
     """While a command runs: warnings about data are notes, and a closed pipe ends it quietly."""
-    for stream in (sys.stdout, sys.stderr):
-        _accept_any_text(stream)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open as long as the process
+        _accept_any_text(getattr(sys, name))
     with warnings.catch_warnings():
         _show_warnings_as_notes()
         try:
@@ -28,6 +30,9 @@ def ready_streams() -> Iterator[None]:
         except BrokenPipeError:
             _drop_output()
             raise click.exceptions.Exit(0) from None
+        except OSError:
+            _drop_what_cannot_be_written()
+            raise
 
 
 def _accept_any_text(stream: Any) -> None:
@@ -46,6 +51,14 @@ def _show_warnings_as_notes() -> None:
 def _show_note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     label = "note" if issubclass(category, DataWarning) else category.__name__
     say(f"{label}: {' '.join(str(message).split())}")
+
+
+def _drop_what_cannot_be_written() -> None:
+    """A full disk fails once, in our words, and not again when Python closes standard output."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
 
 
 def _drop_output() -> None:

@@ -37,7 +37,9 @@ def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[
 
 def role(spec: Field) -> str:
     """The kind of a column, and whether it is left out."""
-    return str(spec.kind) if spec.used else f"{spec.kind} (left out)"
+    if spec.used:
+        return str(spec.kind)
+    return "left out" if spec.declared else f"{spec.kind} (left out)"
 
 
 def missing_share(key: Key, missing: Missing, n_rows: float) -> str:

@@ -99,6 +99,8 @@ def add_evaluation(page: Page, evaluation: Evaluation | None) -> None:
         ("log-loss", number(evaluation.log_loss), number(evaluation.baseline_log_loss)),
     ]
     page.grid(("", "model", "majority baseline"), rows, right=("model", "majority baseline"))
+    if evaluation.log_loss > evaluation.baseline_log_loss:
+        page.line("its probabilities are too sure of themselves: trust the ranking more than the figures")
 
 
 def _add_saved(page: Page, report: FitReport) -> None:

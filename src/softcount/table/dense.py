@@ -15,13 +15,19 @@ from softcount.table.anchors import LOOKED_AT, Anchor, anchor_of, anchors_of, lo
 from softcount.table.arrays import arrow_of
 from softcount.table.columns import Cells, too_large
 from softcount.table.facts import Facts, number_facts
-from softcount.table.look import IGNORE, Request, keep_something, plan_of
+from softcount.table.look import IGNORE, Request, is_few, keep_something, plan_of
 from softcount.table.plan import Plan
 from softcount.table.schema import Field, Key, Kind
 from softcount.table.source import Piece, Wanted, chunk_rows_for, refuse_empty
 
 LOOK_WHOLE = 4_096
 """Rows of an array of whole numbers that are looked at."""
+
+NARROW = 1_024
+"""Widest range of values counted in bins for all columns at once."""
+
+LARGEST = 2**62
+"""Beyond this, differences might not fit."""
 
 
 @dataclass
@@ -68,11 +74,43 @@ def _checked(array: np.ndarray) -> np.ndarray:
 
 def look_dense(array: np.ndarray, request: Request) -> tuple[list[Plan], list[str]]:
     """How to read each column of an array: floats are real, whole numbers are decided by looking."""
-    if array.dtype.kind != "f":
-        looked = [_look_whole(array, place, request) for place in range(array.shape[1])]
-    else:
-        looked = _look_floats(array, request)
+    looked = _look_floats(array, request) if array.dtype.kind == "f" else _look_wholes(array, request)
     return keep_something([plan for plan, _ in looked], [note for _, note in looked if note])
+
+
+def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[Plan, str]]:
+    """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
+    plain = array.dtype.kind in "iu" and not request.words.numbers
+    few = _few_levels(array[:LOOK_WHOLE]) if plain else {}
+    for place in {*request.kinds, *request.levels}:
+        few.pop(place, None)
+    return [
+        (_coded(place, few[place]), "") if place in few else _look_whole(array, place, request)
+        for place in range(array.shape[1])
+    ]
+
+
+def _coded(place: int, levels: list[int]) -> Plan:
+    why = f"whole numbers, {len(levels)} distinct"
+    return Plan(Field(place, Kind.CATEGORICAL, why), as_numbers=True, number_like=True, seen=tuple(levels))
+
+
+def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
+    """The levels of those columns that have few enough to be categories: what `look.is_few` says, for all at once."""
+    low, high = head.min(axis=0), head.max(axis=0)
+    narrow = np.flatnonzero((high <= LARGEST) & (low >= -LARGEST))
+    narrow = narrow[high[narrow].astype(np.int64) - low[narrow].astype(np.int64) < NARROW]
+    if not len(narrow):
+        return {}
+    block = head if len(narrow) == head.shape[1] else head[:, narrow]
+    steps = block.astype(np.int64) - (low[narrow].astype(np.int64) - NARROW * np.arange(len(narrow)))
+    seen = np.bincount(steps.ravel(), minlength=NARROW * len(narrow)).reshape(-1, NARROW) > 0
+    counts = seen.sum(axis=1).tolist()
+    return {
+        int(place): (np.flatnonzero(seen[row]) + int(low[place])).tolist()
+        for row, place in enumerate(narrow)
+        if counts[row] > 1 and is_few(counts[row], len(head))
+    }
 
 
 def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[Plan, str]:

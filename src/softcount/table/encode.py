@@ -39,7 +39,7 @@ def vocabulary_for(plan: Plan, closed: bool) -> Vocabulary:
         return Vocabulary(plan.field.levels, closed=True, capped=len(plan.field.levels) > MOST_LEVELS)
     if plan.capped is not None:
         return Vocabulary(plan.capped, capped=True)
-    levels = [level_of(level) for level in plan.extra]
+    levels = [level_of(level) for level in (*plan.seen, *plan.extra)]
     room = None if plan.field.wide else NARROW_LEVELS
     return Vocabulary(levels, room=room) if room else Vocabulary(levels)
 

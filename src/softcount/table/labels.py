@@ -65,7 +65,7 @@ def _seen(steps: np.ndarray, size: int) -> np.ndarray:
     seen = np.zeros(size, dtype=bool)
     seen[steps[:4_096]] = True
     doubtful = np.flatnonzero(~seen)
-    if len(doubtful) > 64:
+    if len(doubtful) > 16:
         seen[steps] = True
     else:
         seen[doubtful] = [bool(np.any(steps == step)) for step in doubtful]

@@ -153,8 +153,7 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
 
 def _decide_whole(facts: Facts, named: bool) -> Verdict:
     count, rows = facts.different, facts.known
-    few = count <= 10 or (count <= 20 and rows >= 20 * count)
-    if count <= 2 or (few and rows >= 2 * count):
+    if is_few(count, rows):
         return Verdict(Kind.CATEGORICAL, f"whole numbers, {count} distinct")
     if named and is_identifier(facts):
         name = wording.column(facts.key)
@@ -163,6 +162,12 @@ def _decide_whole(facts: Facts, named: bool) -> Verdict:
     if _varies_as_counts(facts.values):
         return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
     return _decide_real(facts, f"whole numbers, {count} distinct")
+
+
+def is_few(count: int, rows: int) -> bool:
+    """Whether so many distinct whole numbers in so many rows are categories rather than numbers."""
+    few = count <= 10 or (count <= 20 and rows >= 20 * count)
+    return count <= 2 or (few and rows >= 2 * count)
 
 
 def is_identifier(facts: Facts) -> bool:

@@ -39,7 +39,8 @@ class Plan:
 
     `as_numbers`: levels are numbers, also where cells are text. `constant`: the one value seen so far. `plain` and
     `logged` are anchors of the numbers and of their logarithms. `capped`: the only levels kept apart.
-    `number_like`: its cells were numbers when looked at, so that it can fall back to being real.
+    `number_like`: its cells were numbers when looked at, so that it can fall back to being real. `extra`: levels that
+    exist besides those seen. `seen`: levels found when looking, in order.
     """
 
     field: Field
@@ -50,6 +51,7 @@ class Plan:
     logged: Anchor = NO_ANCHOR
     capped: tuple[object, ...] | None = None
     extra: tuple[object, ...] = ()
+    seen: tuple[object, ...] = ()
 
     @property
     def key(self) -> Any:
@@ -65,7 +67,7 @@ class Plan:
         """How to read the column once a row has contradicted this plan."""
         said = f"{why.reason} (row {why.row})"
         if why.becomes is Becomes.WORDS:
-            return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=False, number_like=False)
+            return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=False, number_like=False, seen=())
         if why.becomes is Becomes.NUMBERS:
             return replace(self.as_kind(Kind.REAL, said), as_numbers=False)
         if why.becomes is Becomes.WIDE:

@@ -71,6 +71,8 @@ class Recoder:
 
     def _prefill(self, head: np.ndarray) -> None:
         for coder, place in zip(self.coders, self.places, strict=True):
+            if coder.plan.seen:
+                continue
             try:
                 coder.vocabulary.codes(self._values(np.unique(head[:, place])))
             except Full:
@@ -98,7 +100,6 @@ class Recoder:
         raw = block.view(np.uint8) if self._boolean else block
         while True:
             tables = self._tables
-            out = np.zeros((len(block), len(self.coders)), dtype=np.uint8)
             part, known = self._look_up(tables, np.ascontiguousarray(raw))
             unseen = [0] * len(self.coders)
             if not known:
@@ -108,6 +109,7 @@ class Recoder:
                 self._mark_unseen(tables, part, unseen)
             if not tables.slow:
                 return part, unseen
+            out = np.empty((len(block), len(self.coders)), dtype=np.uint8)
             out[:, tables.fast] = part
             self._one_by_one(tables, block, out, unseen, start)
             return out, unseen
