@@ -197,6 +197,14 @@ def test_a_row_is_explained_in_words(folder):
     assert "(total)" in text
 
 
+def test_a_block_of_columns_is_one_reason_and_shows_its_cells(folder, tmp_path):
+    block = ["--kind", "colour,visits=joint"]
+    run("fit", folder / "fruit.csv", "--target", "sort", *block, "-o", tmp_path / "m.sc")
+    row = next(place for place, cells in enumerate(ROWS, 1) if cells[1] == "red" and cells[3] == "2")
+    lines = run("explain", tmp_path / "m.sc", folder / "fruit.csv", "--row", row).stdout.splitlines()
+    assert any(line.startswith("  colour, visits  red, 2") for line in lines)
+
+
 def test_the_class_to_compare_with_can_be_chosen(folder):
     line = json.loads(
         run("explain", folder / "sorts.sc", folder / "fruit.csv", "--row", "1", "--against", "banana", "--json").stdout

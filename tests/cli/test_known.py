@@ -8,16 +8,27 @@ import pytest
 from cli.stand_in import NASTY, StandIn
 from softcount.cli.known import class_value, column_key, understood_given
 from softcount.errors import DataError
+from softcount.table.schema import Field, Kind, Schema
 
 
 def test_a_number_is_a_number_and_a_level_is_the_models_own():
     assert understood_given(StandIn(), ["size=2.5", f"colour={NASTY}"]) == {"size": 2.5, "colour": NASTY}
 
 
+def with_columns(*fields: Field) -> StandIn:
+    """A model of these columns and no others."""
+    fitted = StandIn(schema=Schema(fields), target=None, classes=None)
+    fitted.params = {spec.key: {} for spec in fields}  # type: ignore[misc]
+    return fitted
+
+
+def words(name: object, *levels: object) -> Field:
+    return Field(name, Kind.CATEGORICAL, "", levels=levels)
+
+
 def test_a_level_that_is_a_number_is_found_by_its_text():
-    fitted = StandIn()
-    fitted.levels = {"colour": [1, 2]}
-    assert understood_given(fitted, ["colour=2"]) == {"colour": 2}
+    given = understood_given(with_columns(words("colour", 1, 2)), ["colour=2"])
+    assert given == {"colour": 2} and isinstance(given["colour"], int)
 
 
 def test_a_level_never_seen_goes_on_as_text():
@@ -29,24 +40,20 @@ def test_the_target_is_a_column_one_may_know():
 
 
 def test_a_name_and_a_value_may_hold_equals_signs():
-    fitted = StandIn()
-    fitted.params = {"a=b": {}, "a": {}}
-    fitted.levels = {"a=b": ["x"], "a": ["y=z"]}
+    fitted = with_columns(words("a=b", "x"), words("a", "y=z"))
     assert understood_given(fitted, ["a=b=x"]) == {"a=b": "x"}
     assert understood_given(fitted, ["a=y=z"]) == {"a": "y=z"}
 
 
 def test_a_column_without_a_name_is_found_by_its_number():
-    fitted = StandIn(target=None, classes=None)
-    fitted.params = {0: {}, 1: {}}
-    fitted.levels = {}
-    assert understood_given(fitted, ["1=3"]) == {1: 3.0}
+    assert understood_given(with_columns(Field(1, Kind.REAL, "")), ["1=3"]) == {1: 3.0}
 
 
-def test_a_column_of_a_block_can_be_asked_about():
-    fitted = StandIn()
-    fitted.params = {("x", "y"): {}}
+def test_a_column_of_a_block_can_be_asked_about_and_known():
+    fitted = with_columns(words("x", 1, 2), words("y", 1, 2))
+    fitted.params = {("x", "y"): {}}  # type: ignore[misc]
     assert column_key(fitted, "y", "--of") == "y"
+    assert understood_given(fitted, ["x=2"]) == {"x": 2}
 
 
 def test_a_misspelt_column_is_refused_with_the_right_name():

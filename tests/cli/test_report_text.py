@@ -83,4 +83,4 @@ def test_numpy_values_become_numbers_and_what_is_not_a_number_null():
         "c": np.bool_(True),
         "d": -np.inf,
     }
-    assert json.loads(as_json(value)) == {"a": None, "x,y": [[1, 2]], "b": 3, "c": True, "d": None}
+    assert json.loads(as_json(value)) == {"a": None, "x, y": [[1, 2]], "b": 3, "c": True, "d": None}

@@ -73,9 +73,8 @@ def _split(text: str, keys: dict[str, Key]) -> tuple[str, str]:
 def _value(fitted: Fitted, key: Key, text: str) -> Any:
     if key == fitted.target and fitted.classes is not None:
         return class_value(fitted, text, "--given")
-    if key in fitted.levels:
-        return _level(fitted.levels[key], text)
-    return _finite(key, text)
+    spec = fitted.schema[key]
+    return _finite(key, text) if spec.kind.numeric else _level(spec.levels, text)
 
 
 def _finite(key: Key, text: str) -> float:

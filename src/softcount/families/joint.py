@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
-from typing import Any
 
 import numpy as np
 

@@ -123,7 +123,8 @@ class Multinormal(Family):
         if how == "predictive":
             d = mean.shape[-1]
             params["freedom"] = np.maximum(rows + nu - d + 1, 1.0)
-            params["spread"] = 1.0 + 1.0 / np.maximum(weight, 1.0)
+            wider = np.maximum(rows + nu, 1.0) / params["freedom"]
+            params["spread"] = wider * (1.0 + 1.0 / np.maximum(weight, 1.0))
         return params
 
     def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.special import gammaln, ndtr, stdtr
 from softcount.errors import DataError
 from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
 from softcount.numerics.twofold import Twofold
-from softcount.priors import NormalInverseChi2
+from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727
@@ -89,17 +89,20 @@ class Normal(Family):
         return params
 
     def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
-        axes = {None: (), "classes": (0,), "columns": (1,), "both": (0, 1)}[self.tied]
-        if axes:
-            squares = np.broadcast_to(squares.sum(axis=axes, keepdims=True), squares.shape)
-            rows = np.broadcast_to(rows.sum(axis=axes, keepdims=True), rows.shape)
+        squares, rows = self._pooled(squares), self._pooled(rows)
         raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
         variance = np.maximum(raw, hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
+    def _pooled(self, parts: np.ndarray) -> np.ndarray:
+        """Totals over the groups and columns that share a variance, at each of them."""
+        axes = {None: (), "classes": (0,), "columns": (1,), "both": (0, 1)}[self.tied]
+        return np.broadcast_to(parts.sum(axis=axes, keepdims=True), parts.shape) if axes else parts
+
     def _student(self, variance: np.ndarray, rows: np.ndarray, weight: np.ndarray, nu: Any, hyper: Hyper) -> Params:
-        # With no prior at all one degree of freedom goes to the mean; with a known variance none is lost.
-        freedom = np.where(nu > 0, rows + nu, np.maximum(rows - 1.0, 1.0))
+        # With no prior at all one degree of freedom goes to each mean; with a known variance none is lost.
+        bare = np.maximum(self._pooled(np.maximum(rows - 1.0, 0.0)), 1.0)
+        freedom = np.where(nu > 0, self._pooled(rows + nu), bare)
         freedom = np.where(hyper["known"] > 0, np.inf, freedom)
         return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / np.maximum(weight, 1.0))}
 
@@ -135,15 +138,17 @@ class Normal(Family):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
 
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2:
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2 | NormalKnownVariance:
+        if self.tied in ("columns", "both"):
+            name = setting.keys[0]
+            raise DataError(f"column {name!r} shares its variance with other columns, so it has no posterior of its own.")
         params = self.estimate(stats, hyper, "mean")
-        rows, anchor, scale = stats.value[..., 0], setting.anchor, setting.scale
-        return NormalInverseChi2(
-            mean=params["mean"] / scale + anchor,
-            kappa=rows + hyper["kappa"],
-            nu=rows + hyper["nu"],
-            variance=params["variance"] / scale**2,
-        )
+        mean, variance = params["mean"] / setting.scale + setting.anchor, params["variance"] / setting.scale**2
+        rows = stats.value[..., 0]
+        kappa = rows + hyper["kappa"]
+        if self.variance is not None:
+            return NormalKnownVariance(mean, np.where(kappa > 0, variance / np.maximum(kappa, 1e-300), np.inf), variance)
+        return NormalInverseChi2(mean, kappa, self._pooled(rows + hyper["nu"]), variance)
 
     def public(self, params: Params, setting: Setting) -> Params:
         scale = setting.scale

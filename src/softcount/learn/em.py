@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcount.counts import Counts
+from softcount.errors import DataError
 from softcount.learn.accelerate import can_extrapolate, leap
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads, total
@@ -101,11 +102,13 @@ class _Way:
 
     @property
     def over(self) -> bool:
-        return self.converged or self.fell > 0 or len(self.trace) > self.stop.max_iter
+        return self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
 
     def score(self, params: StarParams, optional: bool = False) -> bool:
         """Go to these parameters unless they are worse; `optional` ones may be, without anything being wrong."""
         counts = expected(self.star, params, self.ready, self.threads)
+        if not self.trace and np.isneginf(counts.log_likelihood):
+            raise impossible(self.star, params, self.ready)
         objective = counts.log_likelihood + self.star.log_prior(params, self.imagined)
         if self.trace:
             drop = self.trace[-1] - objective
@@ -156,11 +159,23 @@ class _Way:
         self.enough()
 
 
+def impossible(star: Star, params: StarParams, ready: Sequence[Ready]) -> DataError:
+    """The error that names the first row to which the parameters of the start give probability zero."""
+    compiled = star.compile(params)
+    rows = (part.start + row for part in ready for row in star.impossible_rows(compiled, part))
+    return DataError(
+        f"row {next(rows) + 1} is impossible under every class of the start (probability zero), so EM cannot use it. "
+        "Start from probabilities above zero."
+    )
+
+
 def remaining(trace: Sequence[float]) -> float:
     """The gain still to come, as the geometric series of the last two gains predicts (Aitken)."""
     if len(trace) < 3:
         return np.inf
     before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
+    if np.isinf(before):  # the prior may rule the start out; that first step says nothing of the pace
+        return np.inf
     if last <= ROUNDING * max(1.0, abs(trace[-1])):
         return 0.0
     rate = last / before if before > 0 else 1.0

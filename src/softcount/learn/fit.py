@@ -13,7 +13,7 @@ from softcount.errors import DataError
 from softcount.families import HOWS, How, Multinormal
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.learn.em import Climb, Stop, Watch, climb, expected
-from softcount.learn.start import drawn_memberships, given_params, members_params, sketch, start_params
+from softcount.learn.start import drawn_memberships, given_params, members_params, open_params, sketch, start_params
 from softcount.models.align import Older, aligned, reordered
 from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes, leaves_of, priors_of
@@ -159,6 +159,10 @@ def _climb_labelled(
 ) -> tuple[Climb, Imagined]:
     ready = list(threads.map(star.prepare, kept))
     everything = expected(star, params, ready, threads)
+    if np.isneginf(everything.log_likelihood):
+        # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
+        params = open_params(star, replace_how(imagined, _plug(plan.how)), ready)
+        everything = expected(star, params, ready, threads)
     imagined = imagine_classes(star, everything, plan)
     way = climb(star, replace_how(imagined, _plug(plan.how)), ready, params, threads, plan.stop, plan.watch)
     return way, imagined

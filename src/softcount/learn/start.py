@@ -11,6 +11,7 @@ from scipy import sparse
 
 from softcount.counts import Counts
 from softcount.errors import DataError
+from softcount.models.plates import one_hot
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.table.chunk import Chunk
 
@@ -199,6 +200,14 @@ def members_params(star: Star, imagined: Imagined, ready: Sequence[Ready], membe
         counts = here if counts is None else counts + here
     assert counts is not None
     return star.estimate(star.unstacked(counts), imagined)
+
+
+def open_params(star: Star, imagined: Imagined, ready: Sequence[Ready]) -> StarParams:
+    """The parameters when rows of unknown class belong to every class alike: nothing they hold is impossible."""
+    labels = np.concatenate([part.labels for part in ready if part.labels is not None])
+    members = one_hot(labels, None, star.groups)
+    members[labels < 0] = 1.0 / star.groups
+    return members_params(star, imagined, ready, members)
 
 
 def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:

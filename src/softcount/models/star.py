@@ -151,6 +151,14 @@ class Star:
         mass = float(len(joint) if weights is None else weights.sum())
         return Counts(arrays, mass, float(likelihood.sum()))
 
+    def impossible_rows(self, compiled: list[Any], ready: Ready) -> np.ndarray:
+        """Rows, numbered within the chunk, to which every group that may hold them gives probability zero."""
+        joint = self.score(ready, compiled, slice(0, ready.n_rows))
+        if ready.labels is not None:
+            _pin(joint, ready.labels)
+        weighty = True if ready.weights is None else ready.weights > 0
+        return np.flatnonzero(np.isneginf(joint).all(axis=1) & weighty)
+
     # -- counts -> parameters
 
     def stats(self, counts: Counts) -> dict[Key, Twofold]:

@@ -43,7 +43,7 @@ def jsonable(value: Any) -> Any:
 def key_text(key: object) -> str:
     """A column key or level as the name of a JSON member; a block of columns is its names joined by commas."""
     if isinstance(key, tuple):
-        return ",".join(map(key_text, key))
+        return ", ".join(map(key_text, key))
     return jsonable(str(key))
 
 

@@ -41,9 +41,17 @@ def rows_of(chunks: Iterable[Chunk]) -> list[int]:
 
 
 def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> Cells:
-    """What the row holds, by column, as a person reads it."""
+    """What the row holds, by column or block of columns, as a person reads it."""
     chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
-    return {key_text(spec.key): _cell(fitted, chunk, row - chunk.start - 1, spec.key) for spec in fitted.schema.used}
+    place = row - chunk.start - 1
+    return {
+        key_text(key): ", ".join(_cell(fitted, chunk, place, column) for column in _columns(key))
+        for key in fitted.families
+    }
+
+
+def _columns(key: Key) -> tuple[Key, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
 def _cell(fitted: Fitted, chunk: Chunk, place: int, key: Key) -> str:

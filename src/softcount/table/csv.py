@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -41,7 +42,7 @@ class CsvSource:
         total = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
-        self._long = total > FEW_ROWS  # worth waking Numba for
+        self._long = total > FEW_ROWS
         self.n_rows = None if self._long else total
         self.chunk_rows = chunk_rows_for(total)
 
@@ -108,7 +109,9 @@ class CsvSource:
         return columns if all(map(_is_finite, numeric)) else self._parse(run, dict.fromkeys(wanted, ANY))
 
     def _is_padded(self, run: Run, strict: list[Key]) -> bool:
-        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._long)
+        # Compiled where Numba is awake already: waking it takes 1.2 s and 100 MB, and the engine does so for long tables.
+        compiled = self._long and "numba" in sys.modules
+        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=compiled)
         return found is None or any(self.keys[place] in strict for place in found)
 
     def _parse(self, run: Run, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
