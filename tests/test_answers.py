@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -269,6 +267,15 @@ def test_holes_are_filled_in_the_type_given(model, kind):
             assert found == wanted if column in LEVELS else found == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_column_that_is_not_there_at_all_is_filled(model, kind):
+    frame = people()[0].head(5).drop(columns="colour")
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    table = {"pandas": frame, "polars": pl.from_arrow(arrow), "arrow": arrow}[kind]
+    found = as_pandas(model.impute(table))["colour"].tolist()
+    assert found == [best_fill(model, row, "colour") for row in frame.to_dict("records")]
+
+
 def test_the_table_given_is_not_changed(model):
     frame = with_holes(people()[0]).head(30)
     before = frame.copy()
@@ -370,44 +377,3 @@ def test_the_augmented_table_gives_the_expected_counts_back(mixture):
     again = sc.NaiveBayes(kinds=KINDS).fit(rows[table.columns], rows["(class)"], sample_weight=rows["(count)"])
     for name in LEVELS:
         np.testing.assert_allclose(again.counts_[name], mixture.counts_[name], rtol=1e-9, atol=1e-9)
-
-
-# -- levels never seen
-
-
-@pytest.mark.parametrize("a", [0.5, 1.0, 3.0])
-def test_an_unseen_level_has_the_reserved_mass(a):
-    frame, y = people()
-    model = sc.NaiveBayes(prior=a).fit(frame[["colour"]], y)
-    seen = np.array([(y == g).sum() for g in (0, 1)])
-    reserved = a / (seen + a * (3 + 1))
-    wanted = model.class_prior_ * reserved
-    with pytest.warns(sc.DataWarning, match="1 cells hold levels never seen.*'colour'"):
-        found = model.predict_proba(pd.DataFrame({"colour": ["purple"]}))[0]
-    np.testing.assert_allclose(found, wanted / wanted.sum(), rtol=1e-13)
-    assert model.score_samples(pd.DataFrame({"colour": ["purple"]}))[0] == pytest.approx(
-        np.log(wanted.sum()), rel=1e-13
-    )
-
-
-def test_known_levels_are_not_changed_by_the_reserve():
-    frame, y = people()
-    model = sc.NaiveBayes(prior=1.0).fit(frame[["colour"]], y)
-    counts = np.array([[((frame["colour"] == c) & (y == g)).sum() for c in LEVELS["colour"]] for g in (0, 1)])
-    np.testing.assert_allclose(model.params_["colour"]["probability"], (counts + 1) / (counts.sum(1) + 3)[:, None])
-
-
-def test_under_ml_an_unseen_level_is_no_evidence():
-    frame, y = people()
-    model = sc.NaiveBayes(estimate="ml").fit(frame[["colour", "rich"]], y)
-    new = pd.DataFrame({"colour": ["purple"], "rich": [True]})
-    known = pd.DataFrame({"colour": [None], "rich": [True]})
-    np.testing.assert_array_equal(model.predict_proba(new), model.predict_proba(known))
-
-
-def test_nothing_is_said_when_nothing_is_new():
-    frame, y = people()
-    model = sc.NaiveBayes().fit(frame, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict_proba(frame)

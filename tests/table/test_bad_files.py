@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from tests.table.reading import cells, csv_of, read, written
 
 from softcount.errors import DataError
-from softcount.table import open_table
+from softcount.table import bytestream, open_table
 
 GOOD = "a,b\n" + "1.5,x\n2.5,y\n" * 10
 
@@ -59,6 +61,26 @@ def test_a_missing_file_a_folder_and_a_closed_file_are_refused(tmp_path: Path) -
         open_table(tmp_path / "car.csv")
     with pytest.raises(DataError, match="is a folder"):
         open_table(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(bytestream, "open", refuse, raising=False)
+    with pytest.raises(DataError, match="may not be read"):
+        open_table(written(tmp_path / "t.csv", GOOD))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are not known here")
+def test_a_pipe_is_read_whole_though_it_can_be_read_only_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(GOOD,))
+    writer.start()
+    found = read(pipe)
+    writer.join()
+    assert cells(found, "b") == ["x", "y"] * 10
 
 
 def late(first: str, then: str, rows: int = 66_000) -> str:

@@ -155,6 +155,11 @@ def test_a_declared_name_that_is_not_there_is_refused_with_close_matches() -> No
         open_table({"x": [1, 2], "y": [3, 4]}, target="Y")
 
 
+def test_a_kind_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(DataError, match=r"'a' is declared 'numbery'.*categorical, real"):
+        open_table({"a": [1, 2]}, kinds={"a": "numbery"})
+
+
 def test_levels_that_exist_besides_those_seen_are_kept() -> None:
     found = read({"grade": [1, 2, 2, 1], "x": [0.5, 1.5, 2.5, 1.0]}, levels={"grade": [1, 2, 3]})
     assert found.settled.schema["grade"].levels == (1, 2, 3)

@@ -20,8 +20,13 @@ def filled(X: Any, fills: Fills, schema: Schema) -> Any:
     if hasattr(X, "iloc"):
         return _filled_pandas(X, fills)
     table = arrow_of(X, schema)
+    types = table.schema.types
     for key, (rows, values) in fills.items():
         table = _filled_arrow(table, str(key), rows, values)
+    if table.schema.types != types:
+        # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
+        notes = {name: note for name, note in (table.schema.metadata or {}).items() if name != b"pandas"}
+        table = table.replace_schema_metadata(notes or None)
     if hasattr(X, "with_columns"):
         return type(X)(table)
     return {name: table[name].to_pylist() for name in table.column_names} if isinstance(X, dict) else table
@@ -39,6 +44,9 @@ def _filled_array(X: Any, fills: Fills) -> np.ndarray:
 def _filled_pandas(X: Any, fills: Fills) -> Any:
     out = X.copy()
     for key, (rows, values) in fills.items():
+        if isinstance(key, str) and key not in out.columns:
+            out = out.assign(**{key: values})
+            continue
         at = list(out.columns).index(key) if key in out.columns else int(str(key))
         column = out.iloc[:, at].copy()
         if column.dtype.kind in "iu" or str(column.dtype).startswith(("Int", "UInt")):

@@ -27,15 +27,13 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type."""
     if is_table(X):
         return X
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=None,
-        ensure_all_finite=False,
-        ensure_min_samples=int(reset),
-    )
+    how = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False, "ensure_min_samples": int(reset)}
+    try:
+        return validate_data(estimator, X, reset=reset, **how)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
@@ -126,7 +124,7 @@ def say_met(table: Table) -> None:
         parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {named}")
     if missing:
         parts.append(f"{missing:,} cells are missing and were taken as no evidence")
-    parts += [note for note in table.notes if "not in the data" in note]
+    parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
         warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
 

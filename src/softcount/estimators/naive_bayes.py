@@ -24,7 +24,7 @@ from softcount.estimators.inputs import (
 )
 from softcount.learn.em import Stop
 from softcount.learn.fit import Plan, fit_labelled, imagine_classes
-from softcount.models.align import aligned, united
+from softcount.models.align import Older, aligned, united
 from softcount.models.fitted import Fitted
 from softcount.models.linear import linear_form
 from softcount.priors import Dirichlet
@@ -128,7 +128,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
         if unknown:
             raise DataError(
-                f"class {unknown[0]!r} was not there at the first call of partial_fit. Name every class in `classes`."
+                f"class {plain_class(unknown[0])!r} was not there at the first call of partial_fit. "
+                "Name every class in `classes`."
             )
         self._keep(self._joined(self.fitted_, more, 1.0))
         return self
@@ -144,6 +145,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
     def _joined(self, left: Fitted, right: Fitted, sign: float) -> Fitted:
         star, classes = united(left, right)
         mine, theirs = aligned(left, star, classes), aligned(right, star, classes)
+        if isinstance(right.prior, Older):
+            # An older model stands behind each part; in the whole it counts once.
+            theirs = theirs - aligned(right.prior.model, star, classes) * right.prior.weight
         counts = mine + theirs if sign > 0 else mine - theirs
         plan = self._class_plan(left.target)
         imagined = imagine_classes(star, counts, plan)
@@ -173,6 +177,12 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
             raise DataError(
                 "more rows of a class are to be forgotten than were learned. Give rows the model was fitted on."
             )
+        for leaf in left.star.leaves:
+            if leaf.family.discrete and (left.counts[leaf.key] < -1e-9).any():
+                raise DataError(
+                    f"column {leaf.key!r}: more rows of a level are to be forgotten than were learned. "
+                    "Give rows the model was fitted on."
+                )
         self._keep(left)
         return self
 
@@ -210,6 +220,11 @@ def class_array(classes: list[Any]) -> np.ndarray:
     """Classes as an array of their own type; mixed types stay objects."""
     kinds = {type(c) for c in classes}
     return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
+
+
+def plain_class(name: Any) -> Any:
+    """A class as Python writes it: 1 rather than np.int64(1)."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def prior_levels(prior: Any) -> dict[Any, list[Any]]:

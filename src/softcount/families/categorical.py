@@ -53,7 +53,7 @@ def estimated(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.
             )
     raw = counts if how == "ml" else counts + alpha
     total = raw.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / raw.shape[-1])
+    return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / max(raw.shape[-1], 1))
 
 
 @register
@@ -83,7 +83,7 @@ class Categorical(Family):
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
-        reserve = 0.0 if how == "ml" else alpha.mean(axis=-1)
+        reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
         unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, 1e-300)
         return {"probability": estimated(counts, alpha, how, self.name), "unseen": unseen}
 
@@ -144,4 +144,5 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def _top_levels(shares: np.ndarray, levels: tuple[object, ...], most: int = 3) -> str:
     order = np.argsort(-shares, kind="stable")[:most]
-    return ", ".join(f"{levels[i]} {100 * shares[i]:.0f} %" for i in order)
+    names = [level if isinstance(level, str) else f"{level}:" for level in levels]
+    return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order)

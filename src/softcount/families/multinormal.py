@@ -11,7 +11,7 @@ from scipy.special import gammaln, multigammaln
 
 from softcount.errors import DataError
 from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
-from softcount.families.normal import HALF_LOG_2PI
+from softcount.families.normal import HALF_LOG_2PI, known_rows
 from softcount.numerics.twofold import Twofold
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Kind
@@ -121,10 +121,10 @@ class Multinormal(Family):
         covariance = self._shaped(scatter, rows + nu, hyper)
         params = {"mean": mean, "covariance": covariance}
         if how == "predictive":
-            d = mean.shape[-1]
-            params["freedom"] = np.maximum(rows + nu - d + 1, 1.0)
-            wider = np.maximum(rows + nu, 1.0) / params["freedom"]
-            params["spread"] = wider * (1.0 + 1.0 / np.maximum(weight, 1.0))
+            known = rows + nu if self.covariance != "tied" else np.broadcast_to((rows + nu).sum(0), rows.shape)
+            params["freedom"] = np.maximum(known - mean.shape[-1] + 1, 1.0)
+            wider = np.maximum(known, 1.0) / params["freedom"]
+            params["spread"] = wider * (1.0 + 1.0 / known_rows(weight))
         return params
 
     def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:

@@ -100,11 +100,10 @@ class Normal(Family):
         return np.broadcast_to(parts.sum(axis=axes, keepdims=True), parts.shape) if axes else parts
 
     def _student(self, variance: np.ndarray, rows: np.ndarray, weight: np.ndarray, nu: Any, hyper: Hyper) -> Params:
-        # With no prior at all one degree of freedom goes to each mean; with a known variance none is lost.
-        bare = np.maximum(self._pooled(np.maximum(rows - 1.0, 0.0)), 1.0)
-        freedom = np.where(nu > 0, self._pooled(rows + nu), bare)
-        freedom = np.where(hyper["known"] > 0, np.inf, freedom)
-        return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / np.maximum(weight, 1.0))}
+        # What the posterior predicts: its rows are the freedom, whatever the prior; a known variance loses none.
+        freedom = self._pooled(rows + nu)
+        freedom = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
+        return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / known_rows(weight))}
 
     def natural(self, params: Params) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
@@ -140,14 +139,14 @@ class Normal(Family):
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2 | NormalKnownVariance:
         if self.tied in ("columns", "both"):
-            name = setting.keys[0]
-            raise DataError(f"column {name!r} shares its variance with other columns, so it has no posterior of its own.")
+            raise DataError(f"column {setting.keys[0]!r} shares its variance with others, so it has no posterior.")
         params = self.estimate(stats, hyper, "mean")
         mean, variance = params["mean"] / setting.scale + setting.anchor, params["variance"] / setting.scale**2
         rows = stats.value[..., 0]
         kappa = rows + hyper["kappa"]
         if self.variance is not None:
-            return NormalKnownVariance(mean, np.where(kappa > 0, variance / np.maximum(kappa, 1e-300), np.inf), variance)
+            loose = np.where(kappa > 0, variance / np.maximum(kappa, 1e-300), np.inf)
+            return NormalKnownVariance(mean, loose, variance)
         return NormalInverseChi2(mean, kappa, self._pooled(rows + hyper["nu"]), variance)
 
     def public(self, params: Params, setting: Setting) -> Params:
@@ -206,6 +205,11 @@ def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = total.over(rows)
     centred = squares - mean * total
     return rows.value, mean.value, np.maximum(centred.value, 0.0)
+
+
+def known_rows(weight: np.ndarray) -> np.ndarray:
+    """Rows that a mean rests on; a group nobody was seen in is taken to have one."""
+    return np.where(weight > 0, np.maximum(weight, 1e-12), 1.0)
 
 
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:

@@ -99,6 +99,11 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
     params = star.estimate(counts, replace_how(imagined, _plug(plan.how)))
     hidden = _hidden(table, star, plan)
     way = None
+    if hidden and isinstance(plan.prior, Older):
+        raise DataError(
+            f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
+            "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
+        )
     if hidden:
         kept = kept or list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
         way, imagined = _climb_labelled(star, kept, params, imagined, plan, threads)
@@ -108,7 +113,8 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         params = star.estimate(counts, imagined)
     notes += degenerate_notes(star, params, imagined)
     if len(names) == 1:
-        notes.append(f"only one class, {names[0]!r}: every prediction will be it.")
+        only = names[0].item() if isinstance(names[0], np.generic) else names[0]
+        notes.append(f"only one class, {only!r}: every prediction will be it.")
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
@@ -236,6 +242,11 @@ class Starts:
 
 def fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> Fitted:
     """A mixture: several starts, the best kept."""
+    if isinstance(plan.prior, Older):
+        raise DataError(
+            "prior: an older model's counts are for known classes (NaiveBayes), because a mixture's groups have no names. "
+            "To start from an older mixture give it as init."
+        )
     return retyping(table, lambda t: _fit_groups(t, plan, starts, threads))
 
 

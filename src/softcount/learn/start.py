@@ -215,6 +215,10 @@ def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
     shares = np.asarray(given["weights"], dtype=float) if "weights" in given else np.full(star.groups, 1 / star.groups)
     if shares.shape != (star.groups,) or abs(shares.sum() - 1) > 1e-6 or (shares < 0).any():
         raise DataError(f"init: 'weights' must be {star.groups} shares that sum to one, not {given.get('weights')!r}.")
+    known = {leaf.key for leaf in star.leaves}
+    for key in given:
+        if key != "weights" and key not in known:
+            raise DataError(f"init names {key!r}, which is not a column of the model.")
     leaves = {}
     for leaf in star.leaves:
         if leaf.key not in given:
@@ -222,22 +226,34 @@ def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
                 f"init has no parameters for column {leaf.key!r}. Give every column, or leave it out of the table."
             )
         said = dict(given[leaf.key])
-        if leaf.family.discrete:
-            leaves[leaf.key] = _given_shares(leaf, said, star.groups)
-        else:
-            leaves[leaf.key] = leaf.family.private({k: np.asarray(v, float) for k, v in said.items()}, leaf.setting)
+        given_by = _given_shares if leaf.family.discrete else _given_numbers
+        leaves[leaf.key] = given_by(leaf, said, star.groups)
     return StarParams(shares, leaves)
+
+
+def _given_numbers(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str, np.ndarray]:
+    try:
+        params = leaf.family.private({k: np.asarray(v, float) for k, v in said.items()}, leaf.setting)
+        wrong = leaf.family.check_params(params)
+    except KeyError as absent:
+        raise DataError(f"init: column {leaf.key!r} is {leaf.family.name} and needs {absent} of each group.") from None
+    for name, value in params.items():
+        if value.shape[:1] != (groups,) or not np.isfinite(value).all():
+            raise DataError(f"init: column {leaf.key!r} needs {name} of each of {groups} groups, as finite numbers.")
+    if wrong:
+        raise DataError(f"init: column {leaf.key!r} makes no sense: {wrong}.")
+    return params
 
 
 def _given_shares(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str, np.ndarray]:
     if "probability" in said and "probability" not in leaf.setting.levels:
         table = np.asarray(said["probability"], dtype=float)
     else:
-        table = np.stack(
-            [np.broadcast_to(np.asarray(said.get(x, 0.0), float), (groups,)) for x in leaf.setting.levels], 1
-        )
-    total = table.sum(axis=1)
-    if table.shape[0] != groups or np.abs(total - 1).max() > 1e-6:
+        by_text = {str(level): share for level, share in said.items()}
+        shares = [said.get(level, by_text.get(str(level), 0.0)) for level in leaf.setting.levels]
+        table = np.stack([np.broadcast_to(np.asarray(share, dtype=float), (groups,)) for share in shares], axis=1)
+    shaped = table.shape == (groups, len(leaf.setting.levels))
+    if not shaped or not (table >= 0).all() or np.abs(table.sum(axis=1) - 1).max() > 1e-6:
         raise DataError(f"init: the probabilities of column {leaf.key!r} must sum to one in each of {groups} groups.")
     unseen = np.zeros(groups)
     return {"probability": table, "unseen": unseen}

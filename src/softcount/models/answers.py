@@ -53,6 +53,7 @@ def _explained_chunk(model: Fitted, chunk: Chunk, against: Any) -> Explanation:
     with np.errstate(divide="ignore"):
         prior = np.log(model.shares)
     joint = prior + sum(scores.values())
+    model.refuse_impossible(chunk, joint)
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
     other = _others(model, joint, chosen, against)
@@ -317,6 +318,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
             for column in leaf.columns:
                 rows = np.flatnonzero(_absent(model, chunk, column))
                 if len(rows):
+                    model.refuse_impossible(chunk, joint, rows)
                     values = _fill_values(model, leaf, chunk, column, rows, weights[rows])
                     found.setdefault(column, []).append((rows + chunk.start, values))
     return {key: tuple(np.concatenate(x) for x in zip(*parts, strict=True)) for key, parts in found.items()}  # type: ignore[misc]

@@ -187,6 +187,13 @@ class Fitted:
             out += ready.base
         return out
 
+    def refuse_impossible(self, chunk: Chunk, joint: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Raise at the first of these rows that no group can have made."""
+        rows = np.arange(len(joint)) if rows is None else rows
+        possible = np.isfinite(joint[rows]).any(axis=1)
+        if not possible.all():
+            raise self._impossible(chunk, int(rows[np.argmin(possible)]))
+
     def _impossible(self, chunk: Chunk, row: int) -> DataError:
         values = chunk.reals[row]
         if np.isinf(values).any():

@@ -41,23 +41,29 @@ def wishes_of(kinds: Any) -> Wishes:
         return Wishes()
     if isinstance(kinds, (str, Family)):
         return Wishes(everything=family_of(kinds, "every column"))
+    if not isinstance(kinds, Mapping):
+        raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
     wishes = Wishes()
-    for key, said in dict(kinds).items():
+    for key, said in kinds.items():
         if isinstance(said, str) and said in LEFT_OUT:
             wishes.forced[key] = "ignore"
             continue
         family = family_of(said, key)
         if isinstance(key, tuple) and family.name in ("categorical", "bernoulli"):
             family = Joint()
-        if isinstance(key, tuple) != family.block:
+        if isinstance(key, tuple) != family.block or key == ():
             raise DataError(_block_mismatch(key, family))
         wishes.families[key] = family
         for column in key if isinstance(key, tuple) else (key,):
+            if column in wishes.forced:
+                raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
             wishes.forced[column] = family.kind
     return wishes
 
 
 def _block_mismatch(key: Key, family: Family) -> str:
+    if key == ():
+        return f"kinds names a block of no columns as {family.name}. Give a tuple of names."
     if family.block:
         return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
     return f"{family.name} is for a single column, but {key!r} names {len(key)} of them."  # type: ignore[arg-type]
@@ -115,6 +121,9 @@ def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -
 def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Leaf:
     fields = [schema[column] for column in key]
     if isinstance(family, Joint):
+        empty = [spec.key for spec in fields if not spec.levels]
+        if empty:
+            raise DataError(f"column {empty[0]!r} of the block {key!r} has no values at all. Leave it out of the block.")
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return Leaf(key, key, family, Setting(key, groups, levels, floor=floor))
     if family.name == "binomial" and len(key) != 2:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from softcount.errors import DataError
 from softcount.families import Categorical, Family, Joint, LogNormal, Multinormal, Params, Setting
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.kernels import choose
@@ -276,7 +277,13 @@ class Bag:
 
     def prepare(self, chunk: Chunk) -> Any:
         assert chunk.bag is not None
-        self.leaves[0].family.check(chunk.bag.data[:, None], self.leaves[0].key, chunk.start)
+        if chunk.bag.data.min(initial=0.0) < 0:
+            at = int(np.argmax(chunk.bag.data < 0))
+            row = chunk.start + int(np.searchsorted(chunk.bag.indptr, at, side="right"))
+            raise DataError(
+                f"Negative values in data: column {int(chunk.bag.indices[at])}, row {row} holds {chunk.bag.data[at]:g}. "
+                "A sparse table holds counts: 0, 1, 2, ..."
+            )
         return chunk.bag
 
     def base(self, data: Any) -> np.ndarray | float:

@@ -228,9 +228,10 @@ class Star:
         return saved
 
     def leaf_scores(self, chunk: Chunk, params: StarParams) -> dict[Key, np.ndarray]:
-        """(rows x groups) log-density of every leaf by itself."""
+        """(rows x groups) log-density of every leaf by itself; -inf where a group cannot have made the cell."""
         public = self.public(params)
-        return {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
+        scores = {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
+        return {key: np.where(score < IMPOSSIBLE, -np.inf, score) for key, score in scores.items()}
 
     def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
         """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
@@ -279,6 +280,17 @@ def best_evidence(leaf: Leaf, stats: Twofold) -> float:
 
 
 def _estimate_stack(
+    family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
+) -> dict[Key, Params]:
+    try:
+        return _estimate_together(family, keys, stats, imagined)
+    except DataError as error:
+        for key in keys if len(keys) > 1 else ():
+            _estimate_stack(family, [key], stats, imagined)
+        raise DataError(f"column {keys[0]!r}, {error}") from None
+
+
+def _estimate_together(
     family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
 ) -> dict[Key, Params]:
     if family.block:

@@ -1,7 +1,6 @@
 """Tables: opened from anywhere, their columns understood, their rows handed on as chunks."""
 
 from softcount.table.chunk import UNKNOWN, Chunk
-from softcount.table.columns import refuse_infinite
 from softcount.table.labels import check_weights, code_labels
 from softcount.table.opened import open_table
 from softcount.table.plan import Contradiction
@@ -27,5 +26,4 @@ __all__ = [
     "check_weights",
     "code_labels",
     "open_table",
-    "refuse_infinite",
 ]

@@ -109,12 +109,21 @@ class TextFile:
             yield block
 
 
-def spooled_input() -> str:
-    """Standard input copied to a temporary file, so that it can be read more than once; the path of the copy."""
-    handle, path = tempfile.mkstemp(prefix="softcount-")
-    with os.fdopen(handle, "wb") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy, BLOCK)
-    return path
+def is_passing(path: str) -> bool:
+    """Whether a path can be read only once: standard input ("-"), a pipe, a terminal."""
+    return path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
+
+
+def spooled(path: str) -> str:
+    """What can be read only once copied to a temporary file; the path of the copy."""
+    handle, copy = tempfile.mkstemp(prefix="softcount-")
+    with os.fdopen(handle, "wb") as out:
+        if path == "-":
+            shutil.copyfileobj(sys.stdin.buffer, out, BLOCK)
+        else:
+            with open(path, "rb") as passing:
+                shutil.copyfileobj(passing, out, BLOCK)
+    return copy
 
 
 def remove_with(owner: object, path: str) -> None:

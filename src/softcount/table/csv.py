@@ -109,7 +109,7 @@ class CsvSource:
         return columns if all(map(_is_finite, numeric)) else self._parse(run, dict.fromkeys(wanted, ANY))
 
     def _is_padded(self, run: Run, strict: list[Key]) -> bool:
-        # Compiled where Numba is awake already: waking it takes 1.2 s and 100 MB, and the engine does so for long tables.
+        # Compiled only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB.
         compiled = self._long and "numba" in sys.modules
         found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=compiled)
         return found is None or any(self.keys[place] in strict for place in found)

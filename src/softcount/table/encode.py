@@ -60,10 +60,12 @@ class LevelCoder:
         return np.append(table, 0).astype(np.int32)[places]
 
     def _table(self, values: Sequence[Any], places: np.ndarray, start: int) -> np.ndarray:
+        levels = values if self.closed else self._levels(values, places, start)
         try:
-            return self.vocabulary.codes(values if self.closed else self._levels(values, places, start))
+            return self.vocabulary.codes(levels)
         except Full:
-            raise self.overflow(start + 1) from None
+            new = [place for place, level in enumerate(levels) if level is not None and level not in self.vocabulary]
+            raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
 
     def _levels(self, values: Sequence[Any], places: np.ndarray, start: int) -> Sequence[Any]:
         if not self.plan.as_numbers:

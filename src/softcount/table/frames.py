@@ -48,7 +48,7 @@ def drop_index(schema: Any) -> Any:
         return schema
     kept = json.loads(notes).get("index_columns", [])
     for name in kept:
-        if isinstance(name, str) and name.startswith("__index_level_") and name in schema.names:
+        if isinstance(name, str) and name in schema.names:
             schema = schema.remove(schema.get_field_index(name))
     return schema
 

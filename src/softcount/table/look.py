@@ -70,10 +70,18 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[Plan, s
     if forced is None and key in request.levels:
         forced = Kind.CATEGORICAL
     if forced is not None:
-        return _declared(facts, Kind(forced), request, column), ""
+        return _declared(facts, _kind(key, forced), request, column), ""
     verdict = decide(facts, request.named)
     base = _base(facts, facts.values, request)
     return base.as_kind(verdict.kind, verdict.why, used=verdict.used), verdict.note
+
+
+def _kind(key: Key, forced: Kind | str) -> Kind:
+    try:
+        return Kind(forced)
+    except ValueError:
+        known = ", ".join(kind.value for kind in Kind)
+        raise DataError(f"{wording.column(key)} is declared {forced!r}. Kinds are {known} and {IGNORE}.") from None
 
 
 def _base(facts: Facts, values: np.ndarray | None, request: Request) -> Plan:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table.bytestream import TextFile, first_bytes, remove_with, spooled_input
+from softcount.table.bytestream import TextFile, first_bytes, is_passing, remove_with, spooled
 from softcount.table.csv import CsvSource
 from softcount.table.dense import DenseSource
 from softcount.table.frames import columns_source, frame_source, is_frame, objects_source
@@ -36,22 +36,22 @@ def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Pro
 
 def _file_source(path: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
     path = os.fsdecode(path)
-    name = path
-    if path == "-":
-        path, name = spooled_input(), "standard input"
-    source: Source
+    if not is_passing(path):
+        return _read_file(path, path, missing, header, progress)
+    copy = spooled(path)
     try:
-        if first_bytes(path, len(MAGIC)) == MAGIC:
-            source = ParquetSource(path, progress)
-        else:
-            source = CsvSource(TextFile(path, name, progress), missing, header)
+        source = _read_file(copy, "standard input" if path == "-" else path, missing, header, progress)
     except BaseException:
-        if name != path:
-            os.unlink(path)
+        os.unlink(copy)
         raise
-    if name != path:
-        remove_with(source, path)
+    remove_with(source, copy)
     return source
+
+
+def _read_file(path: str, name: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    if first_bytes(path, len(MAGIC)) == MAGIC:
+        return ParquetSource(path, name, progress)
+    return CsvSource(TextFile(path, name, progress), missing, header)
 
 
 def _array_source(array: np.ndarray) -> Source:

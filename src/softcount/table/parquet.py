@@ -26,8 +26,9 @@ class ParquetSource:
     text_file = False
     notes: tuple[str, ...] = ()
 
-    def __init__(self, path: str, progress: Progress | None = None) -> None:
+    def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
         self.path = path
+        self.name = name or path
         self._progress = progress
         with self._opened() as file:
             schema = drop_index(file.schema_arrow)
@@ -49,7 +50,7 @@ class ParquetSource:
 
     def _broken(self, error: Exception) -> DataError:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return DataError(f"{self.path} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
+        return DataError(f"{self.name} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
 
     def _batches(self, keys: list[str], rows: int) -> Iterator[Any]:
         import pyarrow as pa

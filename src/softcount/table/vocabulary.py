@@ -46,6 +46,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._codes)
 
+    def __contains__(self, level: object) -> bool:
+        return level in self._codes
+
     @property
     def levels(self) -> list[Any]:
         with self._lock:

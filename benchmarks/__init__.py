@@ -1,0 +1,1 @@
+"""Our speed beside the peers' and the machine's limit; run with `python -m benchmarks`."""

@@ -1,0 +1,72 @@
+"""`python -m benchmarks [NAME ...]`: run some or all of the suites and print their tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Result, tables
+
+SUITES = {
+    "normal": "normal naive Bayes beside GaussianNB",
+    "categorical": "categorical naive Bayes beside CategoricalNB",
+    "latent": "an EM iteration of latent classes beside StepMix",
+    "frame": "a mixed pandas frame to a fitted model beside a scikit-learn pipeline",
+    "startup": "`softcount --help` and a small fit from the shell",
+    "large": "a CSV of 1 GB fitted from the shell (with --large, or by name)",
+    "kernels": "each compiled kernel by itself (by name only)",
+}
+ASKED_FOR = ("large", "kernels")
+"""Suites that run only when asked for."""
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    listed = "\n".join(f"  {name:<12} {what}" for name, what in SUITES.items())
+    parser = argparse.ArgumentParser(
+        "benchmarks", description=f"Times on this machine.\n\n{listed}", formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *SUITES], help="suites to run")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each thing is timed (5); the best counts")
+    parser.add_argument("--large", action="store_true", help="also fit a CSV of 1 GB, made in a temporary folder")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    return parser.parse_args(given)
+
+
+def chosen(asked: argparse.Namespace) -> list[str]:
+    if asked.names:
+        return list(dict.fromkeys([*asked.names, *(["large"] if asked.large else [])]))
+    return [name for name in SUITES if name not in ASKED_FOR or (name == "large" and asked.large)]
+
+
+def machine() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    busy = f", load {os.getloadavg()[0]:.1f} before the start" if hasattr(os, "getloadavg") else ""
+    return f"{platform.machine()}, {cores} cores{busy}, Python {platform.python_version()}"
+
+
+def main() -> int:
+    asked = arguments()
+    print(f"{machine()}; best of {asked.rounds}\n", flush=True)
+    found: dict[str, list[Result]] = {}
+    for name in chosen(asked):
+        begun = time.perf_counter()
+        found[name] = list(import_module(f"benchmarks.{name}").run(asked.rounds))
+        print(f"### {name}: {SUITES[name]}\n\n{tables(found[name])}\n\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
+    every: list[Any] = [result for results in found.values() for result in results if result.met is not None]
+    print(f"{sum(result.met for result in every)} of {len(every)} targets met")
+    if asked.json is not None:
+        facts = {name: [result.facts() for result in results] for name, results in found.items()}
+        asked.json.write_text(json.dumps({"machine": machine(), "results": facts}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""Timing ours, the peer and the limit side by side, and the tables that come of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+THREADS = (1, 2)
+BLOCK = 32_768
+"""Rows that one thread reads or multiplies at a time when the limit is measured."""
+
+Run = Callable[[int], object]
+"""Something to be timed, given how many threads it may use."""
+
+Best = dict[tuple[str, int], float]
+"""Least seconds, by name and number of threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Seconds of ours and of a peer for the same work; the peer should take at least `target` times as long."""
+
+    work: str
+    threads: int
+    ours: float
+    peer: float
+    against: str
+    target: float | None = None
+    limits: Mapping[str, float] | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.peer / self.ours
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.target is None else self.ratio >= self.target
+
+    def cells(self) -> list[str]:
+        target = "" if self.target is None else f"{self.target:g}x"
+        limits = ", ".join(f"{name} {spell(took)}" for name, took in (self.limits or {}).items())
+        return [
+            self.work, str(self.threads), spell(self.ours), f"{self.against} {spell(self.peer)}",
+            f"{self.ratio:.1f}x", target, word(self.met), limits,
+        ]  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "work": self.work, "threads": self.threads, "ours_seconds": self.ours, "peer": self.against,
+            "peer_seconds": self.peer, "ratio": self.ratio, "target": self.target, "met": self.met,
+            "limit_seconds": dict(self.limits or {}),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A quantity that should stay at or below `most`."""
+
+    work: str
+    measured: float
+    unit: str
+    most: float | None = None
+    beside: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.most is None else self.measured <= self.most
+
+    def cells(self) -> list[str]:
+        most = "" if self.most is None else f"at most {self.most:g} {self.unit}"
+        return [self.work, f"{self.measured:.3g} {self.unit}", most, word(self.met), self.beside]
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "work": self.work, "measured": self.measured, "unit": self.unit, "most": self.most, "met": self.met,
+            "beside": self.beside,
+        }  # fmt: skip
+
+
+Result = Ratio | Bound
+
+RATIO_HEAD = ["work", "threads", "ours", "peer", "ratio", "target", "", "limit"]
+BOUND_HEAD = ["work", "measured", "target", "", "beside"]
+
+
+def word(met: bool | None) -> str:
+    return "" if met is None else "met" if met else "NOT MET"
+
+
+def spell(seconds: float) -> str:
+    """A time in the unit it is easiest read in.
+
+    >>> spell(2.5), spell(0.0125)
+    ('2.50 s', '12.5 ms')
+    """
+    if seconds >= 1.0:
+        return f"{seconds:.2f} s"
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def seconds(run: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def race(contestants: Mapping[str, Run], rounds: int, threads: Sequence[int] = THREADS) -> Best:
+    """The least seconds of each contestant on each number of threads.
+
+    All take turns within a round, so that what else the machine is doing hits all of them; the round before the first
+    is not counted, because it compiles, loads and touches memory for the first time. BLAS gets as many threads.
+    """
+    best: Best = {}
+    for turn in range(rounds + 1):
+        for count in threads:
+            with threadpool_limits(count):
+                for name, run in contestants.items():
+                    took = seconds(lambda run=run, count=count: run(count))  # type: ignore[misc]
+                    if turn:
+                        best[name, count] = min(took, best.get((name, count), np.inf))
+    return best
+
+
+def in_blocks(work: Callable[[int, int], object], rows: int, threads: int) -> None:
+    """Do `work` with rows start to stop, block by block, on so many threads."""
+    spans = [(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK)]
+    if threads == 1:
+        for span in spans:
+            work(*span)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda span: work(*span), spans))
+
+
+def read(array: np.ndarray) -> Run:
+    """The least that touching the memory costs: a bitwise sum that no rounding slows down."""
+    words = array.view(np.uint64) if array.itemsize == 8 else array
+    return lambda threads: in_blocks(lambda a, b: np.bitwise_or.reduce(words[a:b], axis=None), len(words), threads)
+
+
+def gemm(left: np.ndarray, right: np.ndarray) -> Run:
+    """A bare product of matrices, rows in blocks: one thread of BLAS to a block."""
+
+    def run(threads: int) -> None:
+        with threadpool_limits(1):
+            in_blocks(lambda a, b: np.dot(left[a:b], right), len(left), threads)
+
+    return run
+
+
+def ratios(
+    work: str, best: Best, against: str, targets: Sequence[float] | None, limits: Iterable[str] = ()
+) -> list[Ratio]:
+    """One line per number of threads from a race between "ours", a peer and some limits."""
+    counts = sorted({count for _, count in best})
+    return [
+        Ratio(
+            work, count, best["ours", count], best[against, count], against,
+            None if targets is None else targets[counts.index(count)], {name: best[name, count] for name in limits},
+        )
+        for count in counts
+    ]  # fmt: skip
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its columns lined up."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    rule = ["-" * width for width in widths]
+    lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, rule, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def tables(results: Sequence[Result]) -> str:
+    """Ratios and bounds, each in a table of their own."""
+    parts = []
+    for kind, head in ((Ratio, RATIO_HEAD), (Bound, BOUND_HEAD)):
+        rows = [result.cells() for result in results if isinstance(result, kind)]
+        if rows:
+            parts.append(markdown(head, rows))
+    return "\n\n".join(parts)
