@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.estimators.inputs import checked, known_columns, say_met
+from softcount.estimators.inputs import checked, known_columns, refuse_fraction, refuse_negative, say_met
 from softcount.learn.em import Stop
 from softcount.learn.fit import Plan
 from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
@@ -57,7 +58,19 @@ class FittedEstimator(BaseEstimator):
 
     def _missing(self) -> tuple[str, ...]:
         words = getattr(self, "missing", None)
-        return MISSING if words is None else tuple(words)
+        if words is None or isinstance(words, str):
+            return MISSING if words is None else (words,)
+        if not isinstance(words, Iterable):
+            raise DataError(f"missing is a list of the cells that count as missing, not {words!r}.")
+        return tuple(words)
+
+    def _check_settings(self) -> None:
+        """Refuse settings that mean nothing, by name."""
+        refuse_fraction("max_iter", self.max_iter, 0)
+        refuse_negative("tol", self.tol)
+        whole = isinstance(self.n_jobs, (int, np.integer)) and not isinstance(self.n_jobs, bool)
+        if self.n_jobs is not None and not (whole and self.n_jobs != 0):
+            raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {self.n_jobs!r}.")
 
     def _plan(self, stop: Stop, **more: Any) -> Plan:
         return Plan(wishes=wishes_of(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)

@@ -23,6 +23,18 @@ def is_table(X: Any) -> bool:
     return isinstance(X, named) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
 
 
+def refuse_fraction(name: str, value: Any, least: int) -> None:
+    """Raise where a setting is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+
+def refuse_negative(name: str, value: Any) -> None:
+    """Raise where a setting is not a number of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
+        raise DataError(f"{name} must be 0 or more, not {value!r}.")
+
+
 def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type."""
     if is_table(X):

@@ -11,11 +11,12 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators.base import FittedEstimator
-from softcount.estimators.inputs import checked, remember_columns, weights_of, without_zeros
+from softcount.estimators.inputs import checked, refuse_fraction, remember_columns, weights_of, without_zeros
 from softcount.estimators.naive_bayes import prior_levels
 from softcount.learn.em import Stop
 from softcount.learn.fit import Starts, fit_groups
 from softcount.learn.start import start_levels
+from softcount.models.fitted import Fitted
 from softcount.run.threads import Threads
 from softcount.table import open_table
 from softcount.table.schema import Kind
@@ -68,13 +69,22 @@ class Mixture(DensityMixin, FittedEstimator):
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.wishes, data)
         table = open_table(data, kinds=forced, levels=levels, missing=self._missing(), weights=weights)
         remember_columns(self, table, X)
-        init = getattr(self.init, "fitted_", self.init)
-        if not isinstance(init, (str, Mapping)) and init is self.init:
-            init = np.asarray(init, dtype=float)
-        starts = Starts(self.n_components, init, self.n_init, self.random_state)
+        starts = Starts(self.n_components, self._start(), self.n_init, self.random_state)
         with Threads(self.n_jobs) as threads:
             self.fitted_ = fit_groups(table, plan, starts, threads)
         return self
+
+    def _start(self) -> Any:
+        """Where to start from: a word, parameters, a fitted model, or memberships as an array."""
+        init = getattr(self.init, "fitted_", self.init)
+        if isinstance(init, (str, Mapping, Fitted)):
+            return init
+        try:
+            return np.asarray(init, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"init={init!r} is not known. Use 'k-means++', 'random', memberships, parameters or a model."
+            ) from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -83,12 +93,9 @@ class Mixture(DensityMixin, FittedEstimator):
         return tags
 
     def _check_settings(self) -> None:
-        for name, least in (("n_components", 1), ("n_init", 1), ("max_iter", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-        if not self.tol >= 0:
-            raise DataError(f"tol must be 0 or more, not {self.tol!r}.")
+        refuse_fraction("n_components", self.n_components, 1)
+        refuse_fraction("n_init", self.n_init, 1)
+        super()._check_settings()
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each row, numbered from 0."""

@@ -18,6 +18,7 @@ from softcount.estimators.inputs import (
     is_table,
     known_columns,
     labels_of,
+    refuse_negative,
     remember_columns,
     weights_of,
     without_zeros,
@@ -80,6 +81,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
             raise DataError(
                 "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
             )
+        self._check_settings()
         data = checked(self, X, reset=reset)
         target = y if isinstance(y, str) and is_table(X) else None
         weights = weights_of(sample_weight, data)
@@ -94,6 +96,12 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
             remember_columns(self, table, X)
         with Threads(self.n_jobs) as threads:
             return fit_labelled(table, plan, threads, found)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        refuse_negative("unlabelled_weight", self.unlabelled_weight)
+        if not np.isfinite(self.unlabelled_weight):
+            raise DataError("unlabelled_weight must be finite.")
 
     def _labels(self, y: Any, data: Any, weights: Any) -> tuple[list[Any], np.ndarray]:
         if isinstance(y, str):

@@ -196,12 +196,17 @@ def _class_root(class_prior: Any, groups: int) -> tuple[Any, How]:
         return 0.0, "ml"
     if isinstance(class_prior, str) and class_prior == "uniform":
         return np.full(groups, 1.0 / groups), "ml"
-    if np.ndim(class_prior) == 1:
+    try:
         shares = np.asarray(class_prior, dtype=float)
-        if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-8:
-            raise DataError(f"class_prior must be {groups} shares, one per class in sorted order, that sum to one.")
-        return shares, "ml"
-    return float(class_prior), "mean"
+    except (TypeError, ValueError):
+        raise DataError(
+            f"class_prior={class_prior!r} is not known. Use None, 'uniform', a number, or one share per class."
+        ) from None
+    if shares.ndim == 0:
+        return float(shares), "mean"
+    if shares.shape != (groups,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-8:
+        raise DataError(f"class_prior must be {groups} shares, one per class in sorted order, that sum to one.")
+    return shares, "ml"
 
 
 def _own_prior(prior: Any) -> Any:
@@ -343,7 +348,11 @@ def _entropy(seed: Any) -> Any:
         return int(seed.randint(0, 2**31 - 1))
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**62))
-    return None if seed is None else int(seed)
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise DataError(f"random_state must be None, a whole number of at least 0, or a generator, not {seed!r}.")
+    return int(seed)
 
 
 def _checked_memberships(init: np.ndarray, ready: list[Ready], groups: int) -> np.ndarray:

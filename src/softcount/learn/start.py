@@ -212,7 +212,10 @@ def open_params(star: Star, imagined: Imagined, ready: Sequence[Ready]) -> StarP
 
 def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
     """Parameters as the user wrote them: in the shape of `params_`, levels by name or in order."""
-    shares = np.asarray(given["weights"], dtype=float) if "weights" in given else np.full(star.groups, 1 / star.groups)
+    try:
+        shares = np.asarray(given.get("weights", np.full(star.groups, 1 / star.groups)), dtype=float)
+    except (TypeError, ValueError):
+        shares = np.full(0, np.nan)
     if shares.shape != (star.groups,) or abs(shares.sum() - 1) > 1e-6 or (shares < 0).any():
         raise DataError(f"init: 'weights' must be {star.groups} shares that sum to one, not {given.get('weights')!r}.")
     known = {leaf.key for leaf in star.leaves}

@@ -182,8 +182,9 @@ def _note_of_breaks(run: Run, broken: int) -> tuple[str, ...]:
     """A note where quoted cells run over several lines: that is allowed, and also what a stray quote looks like."""
     if not broken:
         return ()
-    where = f"rows {run.start + 1} to {run.start + run.n_rows}"
-    return (f"quoted cells in {where} run over several lines; if they should not, a quote there is not closed",)
+    breaks = "1 line break" if broken == 1 else f"{broken:,} line breaks"
+    where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
+    return (f"{breaks} inside quoted cells ({where}) kept as part of the cell",)
 
 
 def _noting(odd: list[Any]) -> Callable[[Any], str]:

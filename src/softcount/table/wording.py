@@ -44,4 +44,14 @@ def refuse_unknown(keys: Iterable[Key], asked: Key, what: str) -> None:
     folded = [str(key) for key in known if str(key).casefold() == str(asked).casefold()]
     near = list(dict.fromkeys(folded + close))
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {and_others(known)}."
+    if any(_is_number(str(key)) for key in known if isinstance(key, str)):
+        hint += " Some names are numbers: if the first line is data, read it with --no-header (header=False)."
     raise DataError(f"{what} names {column(asked)}, which is not in the table. {hint}")
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
