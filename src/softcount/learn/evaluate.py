@@ -190,7 +190,7 @@ def _part(chunk: Chunk, rows: np.ndarray) -> Chunk:
 
 def _scored_rows(star: Star, params: StarParams, chunk: Chunk) -> np.ndarray:
     ready: Ready = star.prepare(chunk, base=False)
-    joint = star.score(ready, star.compile(params), slice(0, chunk.n_rows))
+    joint = star.score(ready, star.compile(params, contrast=True), slice(0, chunk.n_rows))
     right = joint.argmax(axis=1) == chunk.labels
     star.kernels.normalise(joint)
     own = np.maximum(joint[np.arange(chunk.n_rows), chunk.labels], SMALLEST)

@@ -286,8 +286,7 @@ def _climbs(
 
     An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
     """
-    rows = sum(part.n_rows for part in ready)
-    counts = _members_counts(star, ready, np.full((rows, star.groups), 1.0 / star.groups))
+    counts = _shared_counts(star, ready, threads)
     priors = priors_of(plan.prior, star.leaves, "row")
     auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
     imagined = _imagine_groups(star, counts, priors | dict.fromkeys(auto, "row"), plan)
@@ -310,12 +309,13 @@ def _imagine_groups(star: Star, counts: Counts, priors: Mapping[Any, Any], plan:
     return star.imagine(counts, priors, root, _plug(plan.how), _plug(plan.how))
 
 
-def _members_counts(star: Star, ready: list[Ready], memberships: np.ndarray) -> Counts:
-    parts = [star.tally_members(part, memberships[part.start : part.start + part.n_rows]) for part in ready]
-    result = parts[0]
-    for part in parts[1:]:
-        result = result + part
-    return star.unstacked(result)
+def _shared_counts(star: Star, ready: list[Ready], threads: Threads) -> Counts:
+    """The whole table's counts, every row shared equally between the groups."""
+
+    def work(part: Ready) -> Counts:
+        return star.tally_members(part, np.full((part.n_rows, star.groups), 1.0 / star.groups))
+
+    return star.unstacked(_or_empty(total(threads, work, ready)))
 
 
 def _start_params(

@@ -157,7 +157,7 @@ class Fitted:
         self, table: Table, threads: Threads, finish: Callable[..., None], width: int | None = -1
     ) -> np.ndarray:
         """Score every chunk in tiles and finish each tile in place."""
-        compiled = self.star.compile(self.estimates)
+        compiled = self.star.compile(self.estimates, contrast=width is not None)
         shape = () if width is None else (self.n_groups,)
         whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
 

@@ -95,6 +95,14 @@ class Reals:
         inverse = 1.0 / np.stack(roots, axis=1)
         return np.ascontiguousarray(means), np.ascontiguousarray(inverse), np.log(inverse) - HALF_LOG_2PI
 
+    def contrast(self, compiled: Any) -> Any:
+        """The same without columns alike in every group: a cell far from a constant one would drown the others."""
+        if not isinstance(compiled, tuple):
+            return compiled
+        means, inverse, constant = compiled
+        apart = (means != means[0]).any(axis=0) | (inverse != inverse[0]).any(axis=0)
+        return means, np.where(apart, inverse, 0.0), np.where(apart, constant, 0.0)
+
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         if isinstance(compiled, tuple):
             self.kernels.score_reals(data, *compiled, out)
@@ -281,8 +289,8 @@ class Bag:
             at = int(np.argmax(chunk.bag.data < 0))
             row = chunk.start + int(np.searchsorted(chunk.bag.indptr, at, side="right"))
             raise DataError(
-                f"Negative values in data: column {int(chunk.bag.indices[at])}, row {row} holds {chunk.bag.data[at]:g}. "
-                "A sparse table holds counts: 0, 1, 2, ..."
+                f"Negative values in data: column {int(chunk.bag.indices[at])}, row {row} holds "
+                f"{chunk.bag.data[at]:g}. A sparse table holds counts: 0, 1, 2, ..."
             )
         return chunk.bag
 

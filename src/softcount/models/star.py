@@ -15,7 +15,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
-from softcount.models.plates import Kernels, Leaf, Plate, plates_of
+from softcount.models.plates import Kernels, Leaf, Plate, Reals, plates_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
@@ -105,11 +105,15 @@ class Star:
         arrays[ROOT] = Twofold.of(memberships.sum(axis=0))
         return Counts(arrays, float(memberships.sum()))
 
-    def compile(self, params: StarParams) -> list[Any]:
-        """The parameters as the kernels want them, made once per pass."""
+    def compile(self, params: StarParams, contrast: bool = False) -> list[Any]:
+        """The parameters as the kernels want them, made once per pass; `contrast` is all that tells groups apart."""
         with np.errstate(divide="ignore"):
             log_shares = np.log(params.shares)
-        return [log_shares, *(plate.compile([params.leaves[x.key] for x in plate.leaves]) for plate in self.plates)]
+        parts = [plate.compile([params.leaves[x.key] for x in plate.leaves]) for plate in self.plates]
+        if contrast:
+            pairs = zip(self.plates, parts, strict=True)
+            parts = [plate.contrast(part) if isinstance(plate, Reals) else part for plate, part in pairs]
+        return [log_shares, *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         """(rows x groups) log of share times density, without the part no group changes."""
@@ -228,10 +232,10 @@ class Star:
         return saved
 
     def leaf_scores(self, chunk: Chunk, params: StarParams) -> dict[Key, np.ndarray]:
-        """(rows x groups) log-density of every leaf by itself; -inf where a group cannot have made the cell."""
+        """(rows x groups) log-density of every leaf against its best group; -inf where a group cannot have made it."""
         public = self.public(params)
         scores = {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
-        return {key: np.where(score < IMPOSSIBLE, -np.inf, score) for key, score in scores.items()}
+        return {key: _against_best(score) for key, score in scores.items()}
 
     def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
         """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
@@ -255,6 +259,12 @@ class Star:
 
     def with_schema(self, schema: Schema, leaves: Sequence[Leaf]) -> Star:
         return replace(self, schema=schema, leaves=tuple(leaves))
+
+
+def _against_best(score: np.ndarray) -> np.ndarray:
+    score = np.where(score < IMPOSSIBLE, -np.inf, score)
+    best = score.max(axis=1, keepdims=True)
+    return score - np.where(np.isfinite(best), best, 0.0)
 
 
 def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:

@@ -8,9 +8,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import chain, islice
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -40,12 +41,19 @@ class Threads:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
         tasks = iter(tasks)
         head = list(islice(tasks, 2))
-        if self.n_jobs == 1 or len(head) < 2:
-            yield from (work(task) for task in chain(head, tasks))
+        if len(head) < 2:
+            yield from map(work, head)
+            return
+        with one_blas_thread():
+            yield from self._several(work, chain(head, tasks))
+
+    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task]) -> Iterator[Result]:
+        if self.n_jobs == 1:
+            yield from map(work, tasks)
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
-        yield from self._ahead(self._pool, work, chain(head, tasks))
+        yield from self._ahead(self._pool, work, tasks)
 
     def _ahead(
         self, pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Iterator[Task]
@@ -61,6 +69,18 @@ class Threads:
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A block within which matrix products take one thread: ours are busy, and the bits must not depend on theirs."""
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def workers(n_jobs: int | None) -> int:
