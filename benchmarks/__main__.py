@@ -59,7 +59,10 @@ def main() -> int:
     for name in chosen(asked):
         begun = time.perf_counter()
         found[name] = list(import_module(f"benchmarks.{name}").run(asked.rounds))
-        print(f"### {name}: {SUITES[name]}\n\n{tables(found[name])}\n\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
+        print(
+            f"### {name}: {SUITES[name]}\n\n{tables(found[name])}\n\n({time.perf_counter() - begun:.0f} s)\n",
+            flush=True,
+        )
     every: list[Any] = [result for results in found.values() for result in results if result.met is not None]
     print(f"{sum(result.met for result in every)} of {len(every)} targets met")
     if asked.json is not None:

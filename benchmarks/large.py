@@ -69,4 +69,6 @@ def run(rounds: int) -> Iterator[Bound]:
         limit = min(seconds(lambda: read(path)) for _ in range(2))
     for name, found in best.items():
         speed = f"{size / found['seconds']:.0f} MB/s, {found['cpu']:.1f} s of CPU; a read {size / limit:.0f} MB/s"
-        yield Bound(f"softcount fit, CSV of {size:.0f} MB, {name}: memory", found["megabytes"], "MB", MOST_MEGABYTES, speed)
+        yield Bound(
+            f"softcount fit, CSV of {size:.0f} MB, {name}: memory", found["megabytes"], "MB", MOST_MEGABYTES, speed
+        )

@@ -32,7 +32,9 @@ def run(rounds: int) -> Iterator[Ratio]:
         PEER: lambda threads: GaussianNB().fit(table, labels),
         "a read": read(table),
     }
-    yield from ratios("normal NB 1,000,000 x 50, 10 classes: fit", race(contestants, rounds), PEER, (15, 25), ["a read"])
+    yield from ratios(
+        "normal NB 1,000,000 x 50, 10 classes: fit", race(contestants, rounds), PEER, (15, 25), ["a read"]
+    )
     ours, peer = sc.NaiveBayes().fit(table, labels), GaussianNB().fit(table, labels)
     # Ours imagines a row and the peer adds to variances, so the answers differ in the sixth digit.
     np.testing.assert_allclose(ours.predict_proba(table[:1000]), peer.predict_proba(table[:1000]), atol=1e-3)

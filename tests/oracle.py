@@ -196,7 +196,9 @@ def _part(matrix: Any, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
 # -- what a table's rows say: the parameters of every group
 
 
-def estimate(family: Any, cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any] = ()) -> list[Group]:
+def estimate(
+    family: Any, cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any] = ()
+) -> list[Group]:
     """Each group's parameters from the rows' memberships, the prior counting `prior` as `params_` says."""
     if family.name in ("normal", "lognormal"):
         return normals(family, [cells], members, prior, how)[0]
@@ -212,7 +214,7 @@ def _shares(counts: Sequence[float], imagined: float, how: str) -> list[float]:
     extra = {"ml": 0.0, "map": imagined - 1.0}.get(how, imagined)
     raw = [count + extra for count in counts]
     total = math.fsum(raw)
-    return [value / total for value in raw] if total > 0 else [1 / len(raw)] * len(raw)
+    return [value / total if total > 0 else 1 / len(raw) for value in raw]
 
 
 def _groups(members: Members) -> range:
@@ -271,7 +273,8 @@ def _multinomial_fit(cells: Cells, members: Members, prior: float, how: str, lev
     counts = [[0 if part is None else part for part in cell] for cell in cells]
     found = []
     for g in _groups(members):
-        totals = [math.fsum(row[g] * part for row, part in zip(members, column, strict=True)) for column in zip(*counts, strict=True)]
+        weights = [row[g] for row in members]
+        totals = [math.fsum(w * n for w, n in zip(weights, own, strict=True)) for own in zip(*counts, strict=True)]
         found.append({"probability": _shares(totals, prior, how), "alpha": [total + prior for total in totals]})
     return found
 
@@ -302,8 +305,8 @@ def normals(family: Any, columns: Sequence[Cells], members: Members, prior: floa
     wholes = [_moments(cells, [math.fsum(row) for row in members]) for cells in columns]
     imagined = 0.0 if how == "ml" else prior
     pooled = [
-        [(squares + Fraction(imagined) * _ratio(whole[2], whole[0]), rows + Fraction(imagined)) for rows, _, squares in groups]
-        for groups, whole in zip(moments, wholes, strict=True)
+        [(squares + Fraction(imagined) * _ratio(whole[2], whole[0]), rows + Fraction(imagined)) for rows, _, squares in own]
+        for own, whole in zip(moments, wholes, strict=True)
     ]
     return [
         [_normal_group(family, pooled, moments, wholes, (j, g), how, imagined) for g in _groups(members)]
@@ -336,7 +339,8 @@ def _normal_group(
     variance = family.variance or (float(squares / weight) if weight else whole)
     group = {"mean": float(mean if rows else wholes[j][1]), "variance": variance, "whole": whole}
     if how == "predictive":
-        freedom = float(rows) + imagined if imagined else max(float(rows) - 1, 1.0)
+        lost = sum(1 for c in columns for k in groups if moments[c][k][0])
+        freedom = float(weight) if imagined else max(float(weight) - lost, 1.0)
         group["freedom"] = math.inf if family.variance else freedom
         group["spread"] = variance * (1 + 1 / max(float(rows), 1.0))
     return group
@@ -350,32 +354,37 @@ def multinormals(
 ) -> list[Group]:
     """The groups of a block; holes count with their conditional expectations under the parameters `before`."""
     d = len(cells[0])
-    parts = [_block_moments(cells, [row[g] for row in members], before[g] if before else None) for g in _groups(members)]
-    whole = _whole_spreads(cells, members, parts, d)
+    weights = [[row[g] for row in members] for g in _groups(members)]
+    parts = [_block_moments(cells, own, before[g] if before else None) for g, own in enumerate(weights)]
+    whole = _whole_spreads(parts, d)
     imagined = 0.0 if how == "ml" else prior
-    scatters = [
-        [[part[2][i][j] + (imagined * whole[i] if i == j else 0.0) for j in range(d)] for i in range(d)] for part in parts
-    ]
-    weights = [part[0] + imagined for part in parts]
+    scatters = [_with_prior(part[2], imagined, whole) for part in parts]
+    masses = [float(part[0]) + imagined for part in parts]
     if family.covariance == "tied":
         scatters = [[[math.fsum(s[i][j] for s in scatters) for j in range(d)] for i in range(d)]] * len(parts)
-        weights = [math.fsum(weights)] * len(parts)
+        masses = [math.fsum(masses)] * len(parts)
     return [
-        {"mean": part[1], "covariance": _shaped(family.covariance, scatter, weight, d), "rows": part[0], "whole": whole}
-        for part, scatter, weight in zip(parts, scatters, weights, strict=True)
+        {"mean": [float(m) for m in part[1]], "covariance": _shaped(family.covariance, scatter, mass, d), "whole": whole}
+        for part, scatter, mass in zip(parts, scatters, masses, strict=True)
     ]
 
 
-def _whole_spreads(cells: Cells, members: Members, parts: Sequence[Any], d: int) -> list[float]:
+def _with_prior(scatter: Any, imagined: float, whole: Sequence[float]) -> Matrix:
+    size = range(len(whole))
+    return [[float(scatter[i][j]) + (imagined * whole[i] if i == j else 0.0) for j in size] for i in size]
+
+
+def _whole_spreads(parts: Sequence[Any], d: int) -> list[float]:
     """Each column's variance over all rows, groups joined."""
-    rows = math.fsum(part[0] for part in parts)
-    middle = [math.fsum(part[0] * part[1][i] for part in parts) / rows for i in range(d)]
-    return [
-        math.fsum(part[2][i][i] + part[0] * (part[1][i] - middle[i]) ** 2 for part in parts) / rows for i in range(d)
-    ]
+    rows = sum(part[0] for part in parts)
+    spreads = []
+    for i in range(d):
+        middle = sum(part[0] * part[1][i] for part in parts) / rows
+        spreads.append(float(sum(part[2][i][i] + part[0] * (part[1][i] - middle) ** 2 for part in parts) / rows))
+    return spreads
 
 
-def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None) -> tuple[float, list[float], Matrix]:
+def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None) -> tuple[Fraction, list[Fraction], Any]:
     """Weight, mean and centred products of a block, with what the holes are expected to add."""
     d = len(cells[0])
     filled = [
@@ -385,11 +394,11 @@ def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None)
     ]
     rows = sum((w for w, _, _ in filled), Fraction(0))
     mean = [_ratio(sum((w * x[i] for w, x, _ in filled), Fraction(0)), rows) for i in range(d)]
-    scatter = [
-        [float(sum((w * ((x[i] - mean[i]) * (x[j] - mean[j]) + extra[i][j]) for w, x, extra in filled), Fraction(0))) for j in range(d)]
-        for i in range(d)
-    ]
-    return float(rows), [float(m) for m in mean], scatter
+    scatter = [[Fraction(0)] * d for _ in range(d)]
+    for w, x, extra in filled:
+        for i, j in product(range(d), range(d)):
+            scatter[i][j] += w * ((x[i] - mean[i]) * (x[j] - mean[j]) + extra[i][j])
+    return rows, mean, scatter
 
 
 def completed(cell: Sequence[Any], group: Group | None) -> tuple[list[Fraction], list[list[Fraction]]]:

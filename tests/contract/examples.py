@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from softcount.families import (
@@ -41,6 +41,7 @@ LAWS = settings(
     derandomize=not TRIES,
     deadline=None,
     database=None,
+    phases=(Phase.explicit, Phase.generate, *([Phase.shrink] if TRIES else [])),
     suppress_health_check=list(HealthCheck),
 )
 

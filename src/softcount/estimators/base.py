@@ -127,8 +127,7 @@ class FittedEstimator(BaseEstimator):
         import pyarrow as pa
 
         check_is_fitted(self, "fitted_")
-        if n < 0 or int(n) != n:
-            raise DataError(f"sample needs a number of rows of 0 or more, not {n}.")
+        refuse_fraction("n, the number of rows,", n, 0)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return pa.table(sampled(self.fitted_, int(n), given, rng))
 

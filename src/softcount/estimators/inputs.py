@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from softcount.errors import DataError, DataWarning
-from softcount.table import Table, check_weights, code_labels
+from softcount.table import Table, check_weights, code_labels, open_table
 
 
 def is_table(X: Any) -> bool:
@@ -99,6 +99,8 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
         return None
     rows = rows_in(X)
     sample_weight = np.asarray(sample_weight)
+    if sample_weight.dtype.kind in "US":
+        raise DataError(f"weights must be numbers, one per row, not {sample_weight.ravel()[:1].tolist()}.")
     if np.ndim(sample_weight) == 0:
         sample_weight = np.full(rows or 0, float(sample_weight))
     if np.ndim(sample_weight) != 1:
@@ -142,7 +144,11 @@ def say_met(table: Table) -> None:
 
 
 def known_columns(X: Any) -> list[Any]:
-    """The names of a table's columns, where they can be had without reading."""
+    """The names of a table's columns, where it has names; of a file, from its head."""
+    if isinstance(X, (str, os.PathLike)) and os.fspath(X) != "-":
+        return open_table(X).keys
+    if isinstance(X, Table):
+        return X.source.keys
     for name in ("columns", "column_names"):
         if hasattr(X, name):
             return list(getattr(X, name))

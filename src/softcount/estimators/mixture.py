@@ -18,7 +18,7 @@ from softcount.learn.fit import Starts, fit_groups
 from softcount.learn.start import start_levels
 from softcount.models.fitted import Fitted
 from softcount.run.threads import Threads
-from softcount.table import open_table
+from softcount.table import check_weights, open_table
 from softcount.table.schema import Kind
 
 
@@ -107,12 +107,13 @@ class Mixture(DensityMixin, FittedEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density per row."""
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+        scores = self.score_samples(X)
+        return float(np.average(scores, weights=_checked_weights(sample_weight, len(scores))))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion: smaller is better."""
         scores = self.score_samples(X)
-        weights = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        weights = _checked_weights(sample_weight, len(scores))
         return float(-2 * (weights @ scores) + self.n_parameters_ * np.log(weights.sum()))
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
@@ -120,7 +121,7 @@ class Mixture(DensityMixin, FittedEstimator):
         log_members = self.predict_log_proba(X)
         with np.errstate(invalid="ignore"):
             entropy = -np.nan_to_num(np.exp(log_members) * log_members).sum(axis=1)
-        weights = np.ones(len(entropy)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        weights = _checked_weights(sample_weight, len(entropy))
         return self.bic(X, sample_weight) + 2 * float(weights @ entropy)
 
     @property
@@ -152,3 +153,7 @@ class Mixture(DensityMixin, FittedEstimator):
     def agreed_(self) -> tuple[int, int] | None:
         """How many starts reached the best optimum, of how many."""
         return self.fitted_.agreed
+
+
+def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    return np.ones(rows) if sample_weight is None else check_weights(sample_weight, rows)

@@ -23,9 +23,10 @@ from softcount.estimators.inputs import (
     weights_of,
     without_zeros,
 )
+from softcount.families import Joint
 from softcount.learn.em import Stop
-from softcount.learn.fit import Plan, fit_labelled, imagine_classes
-from softcount.models.align import Older, aligned, united
+from softcount.learn.fit import Plan, fit_labelled, imagine_classes, state_notes
+from softcount.models.align import Older, aligned, refuse_overdrawn, united
 from softcount.models.fitted import Fitted
 from softcount.models.linear import linear_form
 from softcount.priors import Dirichlet
@@ -74,9 +75,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         return self
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, forced: Any = None, reset: bool = True
+        self, X: Any, y: Any, sample_weight: Any, forced: Any = None, levels: Any = None, reset: bool = True
     ) -> Fitted:
-        """A fitted model of these rows alone; `forced` kinds make it add to an earlier one."""
+        """A fitted model of these rows alone; `forced` kinds and `levels` make it add to an earlier one."""
         if y is None:
             raise DataError(
                 "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
@@ -88,9 +89,10 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         found, codes = (None, None) if target is not None else self._labels(y, data, weights)
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
+        forced = forced or self._forced(plan.wishes, data, target)
         table = open_table(
-            data, kinds=forced or self._forced(plan.wishes, data, target), levels=prior_levels(self.prior),
-            missing=self._missing(), target=target, labels=codes, weights=weights,
+            data, kinds=forced, levels=(levels or {}) | prior_levels(self.prior), missing=self._missing(),
+            target=target, labels=codes, weights=weights,
         )  # fmt: skip
         if reset:
             remember_columns(self, table, X)
@@ -132,6 +134,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
                 fitted = _with_classes(fitted, list(np.asarray(classes)), self._class_plan(fitted.target))
             self._keep(fitted)
             return self
+        if classes is not None and set(np.asarray(classes).tolist()) != set(self.classes_.tolist()):
+            raise DataError("`classes` is not what it was at the first call of partial_fit. Give the same, or none.")
         more = self._more(X, y, sample_weight)
         unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
         if unknown:
@@ -148,7 +152,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         here = known_columns(X)
         if here:
             forced = {key: kind for key, kind in forced.items() if key in here}
-        return self._learn(X, y, sample_weight, forced=forced, reset=False)
+        blocks = [leaf.columns for leaf in self.fitted_.star.leaves if isinstance(leaf.family, Joint)]
+        levels = {key: self.fitted_.schema[key].levels for block in blocks for key in block if key in forced}
+        return self._learn(X, y, sample_weight, forced=forced, levels=levels, reset=False)
 
     def _joined(self, left: Fitted, right: Fitted, sign: float) -> Fitted:
         star, classes = united(left, right)
@@ -157,13 +163,19 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
             # An older model stands behind each part; in the whole it counts once.
             theirs = theirs - aligned(right.prior.model, star, classes) * right.prior.weight
         counts = mine + theirs if sign > 0 else mine - theirs
+        if sign < 0:
+            refuse_overdrawn(star, mine, counts)
         plan = self._class_plan(left.target)
         imagined = imagine_classes(star, counts, plan)
         missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
         estimates = star.estimate(counts, imagined)
+        before = state_notes(left.star, left.estimates, left.imagined, left.classes or [])
+        notes = [note for note in left.notes if note not in before]
+        notes += state_notes(star, estimates, imagined, classes)
         return replace(
-            left, star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing
-        )
+            left, star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,
+            notes=notes,
+        )  # fmt: skip
 
     def merge(self, other: NaiveBayes) -> NaiveBayes:
         """A new model of both tables: their counts, added."""
@@ -180,18 +192,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         """Take rows that were learned from back out of the counts."""
         check_is_fitted(self, "fitted_")
         gone = self._more(X, y, sample_weight)
-        left = self._joined(self.fitted_, gone, -1.0)
-        if (left.counts[ROOT] < -1e-9).any():
-            raise DataError(
-                "more rows of a class are to be forgotten than were learned. Give rows the model was fitted on."
-            )
-        for leaf in left.star.leaves:
-            if leaf.family.discrete and (left.counts[leaf.key] < -1e-9).any():
-                raise DataError(
-                    f"column {leaf.key!r}: more rows of a level are to be forgotten than were learned. "
-                    "Give rows the model was fitted on."
-                )
-        self._keep(left)
+        self._keep(self._joined(self.fitted_, gone, -1.0))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -256,7 +257,7 @@ def column_of(X: Any, name: str) -> Any:
 def _with_classes(fitted: Fitted, classes: list[Any], plan: Plan) -> Fitted:
     missing = [c for c in fitted.classes or [] if c not in classes]
     if missing:
-        raise DataError(f"class {missing[0]!r} is in y but not in `classes`.")
+        raise DataError(f"class {plain_class(missing[0])!r} is in y but not in `classes`.")
     from softcount.models.align import sorted_levels
 
     names = sorted_levels(classes)

@@ -17,6 +17,8 @@ from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Kind
 
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
+NARROWEST = 1e-10
+"""Least variance along any direction, columns scaled to one: below it a density has no digit that can be trusted."""
 
 
 @register
@@ -94,7 +96,7 @@ class Multinormal(Family):
         d = mean.shape[-1]
         whole = np.diagonal(scatter[0], axis1=-2, axis2=-1) / max(float(rows.ravel()[0]), 1e-300)
         whole = np.where(whole > 0, whole, 1e-300)
-        hyper = {"centre": mean[0], "whole": whole, "floor": np.array(setting.floor)}
+        hyper = {"centre": mean[0], "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
         if isinstance(prior, NormalInverseWishart):
             unit = setting.scale
             return hyper | {
@@ -137,9 +139,11 @@ class Multinormal(Family):
         covariance = np.where(rows[..., None, None] > 0, scatter / safe, empty)
         if self.covariance in ("diagonal", "spherical"):
             covariance = covariance * np.eye(d)
+        whole = hyper["whole"]
         if self.covariance == "spherical":
             covariance = np.trace(covariance, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
-        return floored(covariance, hyper["whole"], float(hyper["floor"]))
+            whole = np.full(whole.shape, whole.mean())
+        return floored(covariance, whole, float(hyper["floor"]))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         out = np.zeros((len(column), len(params["mean"])))

@@ -167,7 +167,7 @@ class Normal(Family):
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if "freedom" in params:
-            noise = rng.standard_t(params["freedom"][groups])
+            noise = rng.standard_t(np.minimum(params["freedom"][groups], 1e9))
             return params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise
         return rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups]))
 

@@ -111,10 +111,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         notes.append(_climb_note(hidden, way))
     if plan.estimate == "predictive" or plan.how != _plug(plan.how):
         params = star.estimate(counts, imagined)
-    notes += degenerate_notes(star, params, imagined)
-    if len(names) == 1:
-        only = names[0].item() if isinstance(names[0], np.generic) else names[0]
-        notes.append(f"only one class, {only!r}: every prediction will be it.")
+    notes += state_notes(star, params, imagined, names)
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
@@ -249,7 +246,7 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> Fi
     """A mixture: several starts, the best kept."""
     if isinstance(plan.prior, Older):
         raise DataError(
-            "prior: an older model's counts are for known classes (NaiveBayes), because a mixture's groups have no names. "
+            "prior: an older model's counts are for known classes (NaiveBayes): a mixture's groups have no names. "
             "To start from an older mixture give it as init."
         )
     return retyping(table, lambda t: _fit_groups(t, plan, starts, threads))
@@ -398,6 +395,15 @@ def _way_facts(way: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
 def _climb_note(hidden: str, way: Climb) -> str:
     state = "converged" if way.converged else "stopped"
     return f"{hidden}: EM {state} after {way.n_iter} iterations."
+
+
+def state_notes(star: Star, params: StarParams, imagined: Imagined, names: Sequence[Any]) -> list[str]:
+    """What is odd about a model of known classes as it stands."""
+    notes = degenerate_notes(star, params, imagined)
+    if len(names) == 1:
+        only = names[0].item() if isinstance(names[0], np.generic) else names[0]
+        notes.append(f"only one class, {only!r}: every prediction will be it.")
+    return notes
 
 
 def degenerate_notes(star: Star, params: StarParams, imagined: Imagined) -> list[str]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from softcount.models.fitted import Fitted
 
 
+SLACK = 1e-9
+"""Counts below zero by no more than this are rounding."""
+
+
 @dataclass(frozen=True, slots=True)
 class Older:
     """A prior made of an older model's counts, each worth `weight` of a row seen now.
@@ -113,6 +117,9 @@ def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
 
 def _moved_levels(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     where = {level: i for i, level in enumerate(new.setting.levels)}
+    if not where.keys() >= set(old.setting.levels):
+        have, want = len(old.setting.levels), len(where)
+        raise DataError(f"{old.key!r} has {have} columns in one model and {want} in the other. Give both the same.")
     columns = np.array([where[level] for level in old.setting.levels], dtype=int)
     hi, lo = np.zeros((2, stats.shape[0], len(where)))
     hi[:, columns], lo[:, columns] = stats.hi, stats.lo
@@ -201,7 +208,7 @@ def _united_schema(left: Schema, right: Schema) -> Schema:
     known = {spec.key: spec for spec in right.fields}
     for spec in left.used:
         other = known.get(spec.key)
-        if spec.levels and other is not None:
+        if not spec.kind.numeric and other is not None:
             levels = tuple(sorted_levels([*spec.levels, *other.levels]))
             left = left.with_field(replace(spec, levels=levels, wide=spec.wide or len(levels) > NARROW_LEVELS))
     return left
@@ -215,3 +222,34 @@ def _united_leaf(leaf: Leaf, schema: Schema, other: Leaf, groups: int) -> Leaf:
     if leaf.family.discrete:
         return replace(leaf, setting=replace(setting, levels=schema[leaf.key].levels))
     return replace(leaf, setting=setting)
+
+
+def refuse_overdrawn(star: Star, before: Counts, after: Counts) -> None:
+    """Raise where more was taken out of the counts than was in them."""
+    remedy = "Give rows the model was fitted on."
+    if (after[ROOT] < -SLACK).any():
+        raise DataError(f"more rows of a class are to be forgotten than were learned. {remedy}")
+    if after.rows <= SLACK:
+        raise DataError("every row is to be forgotten, so nothing would be left to predict from. Keep some.")
+    for leaf in star.leaves:
+        if _overdrawn(leaf, before.arrays[leaf.key], after.arrays[leaf.key]):
+            raise DataError(f"column {leaf.key!r}: more is to be forgotten than was learned. {remedy}")
+
+
+def _overdrawn(leaf: Leaf, before: Twofold, after: Twofold) -> bool:
+    """Counts below zero or, for normal columns, rows that leave less than no variance behind."""
+    if isinstance(leaf.family, Multinormal):
+        d = len(leaf.columns)
+        squares = np.arange(d) * (d + 1) + d + 1
+        parts = [[0, 1 + j, squares[j]] for j in range(d)]
+    elif isinstance(leaf.family, Normal):
+        parts = [[0, 1, 2]]
+    else:
+        return bool((after.value < -SLACK * np.maximum(before.value, 1.0)).any())
+    return any(_negative_variance(before[:, part], after[:, part]) for part in parts)
+
+
+def _negative_variance(before: Twofold, after: Twofold) -> bool:
+    rows, total, squares = (after[:, j] for j in range(3))
+    room = SLACK * np.maximum(before.value[:, 0] * before.value[:, 2], 1e-300)
+    return bool((rows.value < -SLACK).any() or ((rows * squares - total * total).value < -room).any())

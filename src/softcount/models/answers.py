@@ -160,7 +160,7 @@ def groups_given(model: Fitted, given: Mapping[Key, Any]) -> tuple[np.ndarray, C
 
 def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any:
     """Any column from any others: level -> probability, or an `Answer` for a number."""
-    given = given or {}
+    given = _mapping(given)
     if of in given:
         raise DataError(f"{of!r} is both asked for and given.")
     weights, chunk = groups_given(model, given)
@@ -177,6 +177,12 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
         )
     family = model.star.leaf(leaf.key).family
     return Answer(weights, Normal() if isinstance(family, Multinormal) else family, params)
+
+
+def _mapping(given: Any) -> dict[Key, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(f"given is a mapping of columns to what they hold, such as {{'age': 40}}, not {given!r}.")
+    return dict(given or {})
 
 
 def leaf_with(model: Fitted, column: Key) -> Leaf:
@@ -231,7 +237,7 @@ def _conditional_normal(params: Params, values: np.ndarray, want: int) -> Params
 
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
     """Columns of n new rows, some cells held at what is given; the class beside them where classes are known."""
-    given = dict(given or {})
+    given = _mapping(given)
     weights, chunk = groups_given(model, given)
     groups = rng.choice(model.n_groups, size=n, p=weights / weights.sum())
     columns: dict[Key, Any] = {}

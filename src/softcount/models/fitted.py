@@ -88,7 +88,8 @@ class Fitted:
     @property
     def names(self) -> list[Any]:
         """The groups' names: classes, or numbers from 0."""
-        return list(range(self.n_groups)) if self.classes is None else self.classes
+        classes = range(self.n_groups) if self.classes is None else self.classes
+        return [name.item() if isinstance(name, np.generic) else name for name in classes]
 
     def posterior(self, key: Key) -> Any:
         """The posterior of one column's parameters in every group, as a conjugate object."""

@@ -92,6 +92,11 @@ def leaves_of(
     """A leaf for every block and for every used column outside them, in the order of the table."""
     if bag:
         family = wishes.everything or FAMILIES["multinomial"]()
+        if family.name != "multinomial":
+            raise DataError(
+                f"a sparse table is one block of counts, which is multinomial, not {family.name}. "
+                "Give the rows as a dense array or a frame."
+            )
         return (Leaf(BAG, (), family, Setting((BAG,), groups, tuple(range(bag)), floor=floor)),)
     if wishes.everything is not None and wishes.everything.block:
         key = tuple(spec.key for spec in schema.used)
@@ -123,13 +128,15 @@ def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int
     if isinstance(family, Joint):
         empty = [spec.key for spec in fields if not spec.levels]
         if empty:
-            raise DataError(f"column {empty[0]!r} of the block {key!r} has no values at all. Leave it out of the block.")
+            raise DataError(f"column {empty[0]!r} of the block {key!r} has no values. Leave it out of the block.")
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return Leaf(key, key, family, Setting(key, groups, levels, floor=floor))
     if family.name == "binomial" and len(key) != 2:
         raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
     anchor = np.array([spec.anchor for spec in fields])
     scale = np.array([spec.scale for spec in fields])
+    if getattr(family, "covariance", None) == "spherical":  # one variance for all columns, so one unit
+        scale = np.full(len(scale), scale.min())
     return Leaf(key, key, family, Setting(key, groups, tuple(key), anchor, scale, floor))
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, Joint, LogNormal, Multinormal, Params, Setting
+from softcount.families import Family, Joint, LogNormal, Multinormal, Params, Setting
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.kernels import choose
 from softcount.numerics.twofold import Twofold
@@ -21,6 +22,10 @@ from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
 Tallies = dict[Hashable, Twofold]
+chosen = cache(choose)
+PAIR_CELLS = 4096
+"""Cells of all pairs of columns up to which kernels count two columns at once, as `kernels.codes` decides."""
+ABREAST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Kernels:
     cells: int
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(choose(self.cells), name)
+        return getattr(chosen(self.cells), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,7 @@ class Reals:
         if params is None:
             centres = np.broadcast_to(self.anchors, (memberships.shape[1], len(self.leaves)))
         else:
-            parts = zip(self.leaves, params, strict=True)
-            centres = np.stack([leaf.family.public(part, leaf.setting)["mean"] for leaf, part in parts], axis=1)
+            centres = np.stack([part["mean"] for part in params], axis=1) / self.scales + self.anchors
         centres = np.ascontiguousarray(centres)
         return {
             "(reals)": Twofold(*self.kernels.count_reals_soft(data, memberships, centres, self.anchors, self.scales))
@@ -136,16 +140,21 @@ def _unlogged(column: np.ndarray, leaf: Leaf) -> np.ndarray:
 
 def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.ndarray) -> np.ndarray:
     """A row of each group to count around: any member is within a few deviations of its group's mean."""
-    centres = np.tile(anchors, (groups, 1))
-    head = labels[:1024]
-    for g in range(groups):
-        found = np.flatnonzero(head == g)
-        if not len(found) and len(labels) > len(head):
-            found = np.flatnonzero(labels == g)
-        if len(found):
-            row = data[found[0]]
-            centres[g] = np.where(np.isfinite(row), row, anchors)
-    return centres
+    if not len(labels):
+        return np.tile(anchors, (groups, 1))
+    first = _first_of(labels[:1024], groups)
+    if (first < 0).any() and len(labels) > 1024:
+        first = _first_of(labels, groups)
+    rows = data[first]
+    return np.where(np.isfinite(rows) & (first >= 0)[:, None], rows, anchors)
+
+
+def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
+    """Where each group is met first, -1 for one that is not there."""
+    first = np.full(groups + 1, -1)
+    # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
+    first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
+    return first[:groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,31 +177,49 @@ class Codes:
         return 0.0
 
     def compile(self, params: list[Params]) -> tuple[np.ndarray, np.ndarray]:
-        tables = [_coded(leaf).table(part) for leaf, part in zip(self.leaves, params, strict=True)]
-        room = max(table.shape[-1] for table in tables)
-        flat = np.zeros((len(tables), room, tables[0].shape[0]))
-        for j, table in enumerate(tables):
-            flat[j, : table.shape[-1]] = table.T
-        return np.arange(len(tables), dtype=np.int64) * room, flat.reshape(-1, flat.shape[-1])
+        tables = self._tables(params)
+        sizes = [table.shape[-1] for table in tables]
+        return _starts(sizes), np.ascontiguousarray(np.concatenate([table.T for table in tables]))
+
+    def _tables(self, params: list[Params]) -> list[np.ndarray]:
+        """Each column's (groups x codes) table; columns of one size are looked up in one go."""
+        alike: dict[Any, list[int]] = {}
+        for j, (leaf, part) in enumerate(zip(self.leaves, params, strict=True)):
+            alike.setdefault((leaf.family, part["probability"].shape), []).append(j)
+        tables: dict[int, np.ndarray] = {}
+        for (family, _), places in alike.items():
+            joined = {name: np.stack([params[j][name] for j in places], axis=1) for name in ("probability", "unseen")}
+            tables |= zip(places, family.table(joined).swapaxes(0, 1), strict=True)
+        return [tables[j] for j in range(len(params))]
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         self.kernels.score_codes(data, *compiled, out)
 
     def count(self, data: np.ndarray, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
-        room, offsets = self._room(data)
-        return self._named(self.kernels.count_codes_soft(data, offsets, memberships, room * len(offsets)), room)
+        sizes = self._sizes(data, PAIR_CELLS)
+        return self._named(self.kernels.count_codes_soft(data, _starts(sizes), memberships, sum(sizes)), sizes)
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        room, offsets = self._room(data)
-        cells = room * len(offsets)
-        return self._named(self.kernels.count_codes_labelled(data, offsets, labels, weights, cells, groups), room)
+        sizes = self._sizes(data, 4 * PAIR_CELLS // groups)
+        flat = self.kernels.count_codes_labelled(data, _starts(sizes), labels, weights, sum(sizes), groups)
+        return self._named(flat, sizes)
 
-    def _room(self, data: np.ndarray) -> tuple[int, np.ndarray]:
+    def _sizes(self, data: np.ndarray, most: int) -> list[int]:
+        """Room for every column's codes: as the widest one needs, or its own where pairs would exceed `most` cells."""
+        columns = len(self.leaves)
         room = int(data.max(initial=0)) + 1
-        return room, np.arange(len(self.leaves), dtype=np.int64) * room
+        if columns < 2 or room * room * columns <= 2 * most:
+            return [room] * columns
+        return [int(top) + 1 for top in down_columns(np.maximum, data)]
 
-    def _named(self, flat: np.ndarray, room: int) -> Tallies:
-        counts = flat.reshape(len(self.leaves), room, -1).transpose(2, 0, 1)
+    def _named(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
+        """The counts as (groups x columns x codes), with zeros beyond a column's own codes."""
+        room = max(sizes)
+        if min(sizes) < room:
+            spread = np.zeros((len(sizes), room, flat.shape[1]))
+            spread[np.arange(room) < np.array(sizes)[:, None]] = flat
+            flat = spread
+        counts = flat.reshape(len(sizes), room, -1).transpose(2, 0, 1)
         return {self.names[0]: Twofold.of(np.ascontiguousarray(counts))}
 
     def stats(self, tallies: Any, leaf: int) -> Twofold:
@@ -202,9 +229,18 @@ class Codes:
         return _fitted(part, first, width)
 
 
-def _coded(leaf: Leaf) -> Categorical:
-    assert isinstance(leaf.family, Categorical)
-    return leaf.family
+def _starts(sizes: list[int]) -> np.ndarray:
+    """The first cell of each column when columns follow each other."""
+    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+
+
+def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
+    """Each column's sum or largest entry; many rows abreast, because short rows would cost a loop each."""
+    rows, columns = table.shape
+    whole = rows // ABREAST * ABREAST
+    wide = join.reduce(table[:whole].reshape(-1, ABREAST * columns), axis=0, initial=0)
+    rest = join.reduce(table[whole:], axis=0, initial=0)
+    return join(join.reduce(wide.reshape(ABREAST, columns), axis=0), rest)
 
 
 def _fitted(part: Twofold, first: int, width: int) -> Twofold:

@@ -15,7 +15,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
-from softcount.models.plates import Kernels, Leaf, Plate, Reals, plates_of
+from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns, plates_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
@@ -41,6 +41,15 @@ class Imagined:
     how: How
     root_how: How
     fixed_shares: np.ndarray | None = None
+    _stacked: dict[Any, Hyper] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def stacked(self, keys: list[Key]) -> Hyper:
+        """The hyperparameters of columns estimated together; joined once, because every EM step asks for them."""
+        name = tuple(keys)
+        if name not in self._stacked:
+            hypers = [self.leaves[key] for key in keys]
+            self._stacked[name] = {part: _joined([hyper[part] for hyper in hypers]) for part in hypers[0]}
+        return self._stacked[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +122,13 @@ class Star:
         if contrast:
             pairs = zip(self.plates, parts, strict=True)
             parts = [plate.contrast(part) if isinstance(plate, Reals) else part for plate, part in pairs]
-        return [log_shares, *parts]
+        return [np.tile(log_shares, (TILE, 1)), *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         """(rows x groups) log of share times density, without the part no group changes."""
         joint = np.empty((rows.stop - rows.start, self.groups)) if out is None else out
-        joint[:] = compiled[0]
+        for a in range(0, len(joint), TILE):
+            joint[a : a + TILE] = compiled[0][: len(joint) - a]
         clamped = False
         for plate, data, part in zip(self.plates, ready.data, compiled[1:], strict=True):
             plate.score(_rows_of(data, rows), part, joint)
@@ -149,7 +159,7 @@ class Star:
         if weights is not None:
             joint *= weights[:, None]
             likelihood = np.where(weights > 0, likelihood * weights, 0.0)
-        arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(joint.sum(axis=0))}
+        arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(down_columns(np.add, joint))}
         for plate, data in zip(self.plates, ready.data, strict=True):
             arrays |= plate.count(_rows_of(data, rows), joint, [params.leaves[x.key] for x in plate.leaves])
         mass = float(len(joint) if weights is None else weights.sum())
@@ -176,7 +186,7 @@ class Star:
 
     def imagine(self, named: Counts, priors: Mapping[Key, Any], root: Any, how: How, root_how: How) -> Imagined:
         """The imagined counts of every prior, given the whole table's statistics (any grouping of them)."""
-        hypers = {x.key: leaf_hyper(x, priors[x.key], named.arrays[x.key]) for x in self.leaves}
+        hypers = leaf_hypers(self.leaves, priors, named.arrays)
         fixed = np.asarray(root, dtype=float) if isinstance(root, np.ndarray) else None
         setting = Setting(keys=("class",), levels=tuple(range(self.groups)))
         share = 0.0 if fixed is not None else root
@@ -208,10 +218,18 @@ class Star:
         total = 0.0
         if imagined.fixed_shares is None:
             total += Categorical().log_prior({"probability": params.shares[None]}, imagined.root, imagined.root_how)
-        for leaf in self.leaves:
-            hyper = imagined.leaves[leaf.key]
-            total += leaf.family.log_prior(params.leaves[leaf.key], hyper, imagined.how)
+        for leaves in self._alike(params):
+            total += _log_prior([leaf.key for leaf in leaves], leaves[0].family, params, imagined)
         return total
+
+    def _alike(self, params: StarParams) -> list[list[Leaf]]:
+        """Discrete leaves of one family and size together, any other alone."""
+        alike: dict[Any, list[Leaf]] = {}
+        for leaf in self.leaves:
+            stacks = leaf.family.discrete and not leaf.family.block
+            size = params.leaves[leaf.key]["probability"].shape if stacks else leaf.key
+            alike.setdefault((leaf.family, size), []).append(leaf)
+        return list(alike.values())
 
     def log_units(self, counts: Counts) -> float:
         """The part of the log-likelihood that only the columns' units decide."""
@@ -267,6 +285,31 @@ def _against_best(score: np.ndarray) -> np.ndarray:
     return score - np.where(np.isfinite(best), best, 0.0)
 
 
+def leaf_hypers(
+    leaves: Sequence[Leaf], priors: Mapping[Key, Any], stats: Mapping[Hashable, Twofold]
+) -> dict[Key, Hyper]:
+    """Every leaf's hyperparameters; normal columns that share a plain prior are pooled at once."""
+    alike: dict[Any, list[Leaf]] = {}
+    for leaf in leaves:
+        prior = priors[leaf.key]
+        plain = isinstance(prior, (int, float, str)) and prior != "auto" and leaf.family.name in ("normal", "lognormal")
+        alike.setdefault((leaf.family, prior, leaf.setting.floor) if plain else leaf.key, []).append(leaf)
+    found: dict[Key, Hyper] = {}
+    for same in alike.values():
+        prior = priors[same[0].key]
+        found |= _pooled(same, prior, stats) if len(same) > 1 else {
+            same[0].key: leaf_hyper(same[0], prior, stats[same[0].key])
+        }  # fmt: skip
+    return {leaf.key: found[leaf.key] for leaf in leaves}
+
+
+def _pooled(leaves: list[Leaf], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
+    anchor, scale = (np.concatenate([getattr(x.setting, name) for x in leaves]) for name in ("anchor", "scale"))
+    setting = replace(leaves[0].setting, keys=tuple(x.key for x in leaves), anchor=anchor, scale=scale)
+    hyper = leaves[0].family.hyper(prior, stack([stats[x.key] for x in leaves], axis=1), setting)
+    return {x.key: {name: value[j, ...] for name, value in hyper.items()} for j, x in enumerate(leaves)}
+
+
 def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
     """One leaf's hyperparameters; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
@@ -305,10 +348,15 @@ def _estimate_together(
 ) -> dict[Key, Params]:
     if family.block:
         return {key: family.estimate(stats[key], imagined.leaves[key], imagined.how) for key in keys}
-    hypers = [imagined.leaves[key] for key in keys]
-    joined = {name: _joined([hyper[name] for hyper in hypers]) for name in hypers[0]}
-    params = family.estimate(stack([stats[key] for key in keys], axis=1), joined, imagined.how)
+    params = family.estimate(stack([stats[key] for key in keys], axis=1), imagined.stacked(keys), imagined.how)
     return {key: {name: value[:, j] for name, value in params.items()} for j, key in enumerate(keys)}
+
+
+def _log_prior(keys: list[Key], family: Family, params: StarParams, imagined: Imagined) -> float:
+    if len(keys) == 1:
+        return family.log_prior(params.leaves[keys[0]], imagined.leaves[keys[0]], imagined.how)
+    shares = np.stack([params.leaves[key]["probability"] for key in keys], axis=1)
+    return family.log_prior({"probability": shares}, imagined.stacked(keys), imagined.how)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -1,0 +1,214 @@
+"""Cross-validation by adding and subtracting counts agrees with refitting every fold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_tables import KINDS, fruit
+
+import softcount as sc
+from softcount.errors import DataError
+from softcount.learn.evaluate import SMALLEST, Evaluation, _Split, cross_validate, hold_out
+from softcount.learn.fit import Plan
+from softcount.models.leaves import wishes_of
+from softcount.run.threads import Threads
+from softcount.table import Chunk, open_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")  # missing cells, met on purpose
+
+
+def opened(frame, y, kinds=KINDS, weights=None):
+    return open_table(frame.assign(state=y), kinds=wishes_of(kinds).forced, target="state", weights=weights)
+
+
+def planned(kinds=KINDS, **how):
+    return Plan(wishes=wishes_of(kinds), target="state", **how)
+
+
+def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, **how) -> Evaluation:
+    table, plan = opened(frame, y, kinds, weights), planned(kinds, **how)
+    with Threads(1) as threads:
+        if share is not None:
+            return hold_out(table, plan, threads, share, seed)
+        return cross_validate(table, plan, threads, folds, seed)
+
+
+def folds_of(rows: int, folds: int, seed: int, share: float | None = None) -> np.ndarray:
+    nothing = np.zeros((rows, 0))
+    chunk = Chunk(0, rows, nothing, nothing.astype(np.uint8), nothing.astype(np.int32))
+    return _Split(2 if share is not None else folds, seed, share).of(chunk)
+
+
+def refitted(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, **how) -> tuple[float, float, int]:
+    """Accuracy, log-loss and rows, from a model fitted anew for every fold and its rows looked at one by one."""
+    y = np.asarray(y, dtype=object)
+    weights = np.ones(len(y)) if weights is None else weights
+    known = np.array([name is not None for name in y])
+    part = folds_of(len(y), folds, seed, share)
+    right = loss = mass = rows = 0.0
+    for fold in range(folds if share is None else 1):
+        train, test = (part != fold) & known, (part == fold) & known
+        model = sc.NaiveBayes(kinds=kinds, n_jobs=1, **how).fit(frame[train], y[train].astype(str), weights[train])
+        if not test.any():
+            continue
+        proba = model.predict_proba(frame[test])
+        for shares, name, weight in zip(proba, y[test], weights[test], strict=True):
+            own = shares[model.classes_.tolist().index(name)]
+            right += weight * (shares.argmax() == model.classes_.tolist().index(name))
+            loss -= weight * math.log(max(own, SMALLEST))
+            mass += weight
+            rows += 1
+    return right / mass, loss / mass, int(rows)
+
+
+def agrees(found: Evaluation, expected: tuple[float, float, int]) -> None:
+    assert found.accuracy == pytest.approx(expected[0], abs=1e-9)
+    assert found.log_loss == pytest.approx(expected[1], abs=1e-9)
+    assert found.n_rows == expected[2]
+
+
+FRAME, Y = fruit(150)
+
+
+@pytest.mark.parametrize("estimate", ["mean", "ml", "predictive"])
+@settings(max_examples=4, deadline=None)
+@given(folds=st.integers(2, 10), seed=st.integers(0, 2**63 - 1))
+def test_every_fold_is_predicted_by_a_refit_of_the_others(estimate, folds, seed):
+    how = {"folds": folds, "seed": seed, "estimate": estimate}
+    agrees(evaluated(FRAME, Y, **how), refitted(FRAME, Y, **how))
+
+
+@settings(max_examples=4, deadline=None)
+@given(share=st.floats(0.1, 0.6), seed=st.integers(0, 1000))
+def test_a_held_out_share_is_predicted_by_a_fit_of_the_rest(share, seed):
+    agrees(evaluated(FRAME, Y, share=share, seed=seed), refitted(FRAME, Y, share=share, seed=seed))
+
+
+BLOCKS = {
+    "joint": {("colour", "shape"): "categorical", "size": "normal"},
+    "multinormal": {("size", "length"): "multinormal", "colour": "categorical"},
+    "multinomial": {("visits", "seeds"): "multinomial"},
+    "tied": {"size": sc.Normal(tied="classes"), "length": sc.Normal(tied="classes")},
+    "lognormal": {"mass": "lognormal", "visits": "poisson"},
+}
+
+
+def wider() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    return FRAME.assign(
+        shape=rng.choice(["flat", "round"], 150),
+        length=FRAME["size"] * 0.5 + rng.normal(size=150),
+        seeds=rng.poisson(3.0, 150),
+        mass=np.exp(FRAME["size"]),
+    )
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_and_other_families_agree_too(name):
+    kinds = BLOCKS[name]
+    frame = wider()[[c for key in kinds for c in (key if isinstance(key, tuple) else (key,))]]
+    agrees(evaluated(frame, Y, kinds, folds=4), refitted(frame, Y, kinds, folds=4))
+
+
+@pytest.mark.parametrize("prior", [0.3, "jeffreys", {"colour": 2.0}])
+def test_priors_look_at_the_training_rows_only(prior):
+    agrees(evaluated(FRAME, Y, prior=prior), refitted(FRAME, Y, prior=prior))
+
+
+@pytest.mark.parametrize("class_prior", ["uniform", 2.0, [0.3, 0.7]])
+def test_class_priors_count_in_every_fold(class_prior):
+    agrees(evaluated(FRAME, Y, class_prior=class_prior), refitted(FRAME, Y, class_prior=class_prior))
+
+
+def test_weights_count_in_training_and_in_the_score():
+    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float)
+    found = evaluated(FRAME, Y, weights=weights)
+    agrees(found, refitted(FRAME, Y, weights=weights))
+    plain = evaluated(FRAME, Y)
+    assert abs(found.log_loss - plain.log_loss) > 1e-6
+
+
+def test_weights_scale_out_of_the_score_under_maximum_likelihood():
+    once, twice = (evaluated(FRAME, Y, weights=np.full(150, w), estimate="ml") for w in (1.0, 2.0))
+    assert twice.log_loss == pytest.approx(once.log_loss, abs=1e-12)
+    assert twice.baseline_log_loss == pytest.approx(once.baseline_log_loss, abs=1e-12)
+
+
+def test_rows_without_a_label_are_neither_trained_on_nor_scored():
+    gaps = Y.astype(object)
+    gaps[::6] = None
+    found = evaluated(FRAME, gaps)
+    agrees(found, refitted(FRAME, gaps))
+    assert found.n_rows == 125
+
+
+def test_missing_cells_are_no_evidence_in_any_fold():
+    frame = FRAME.copy()
+    frame.loc[::5, "size"] = np.nan
+    frame.loc[1::7, "colour"] = None
+    agrees(evaluated(frame, Y), refitted(frame, Y))
+
+
+def test_a_constant_column_does_not_drown_the_others():
+    kinds = KINDS | {"same": "normal"}
+    frame = FRAME.assign(same=3.5)
+    found, plain = evaluated(frame, Y, kinds), evaluated(FRAME, Y)
+    assert found.log_loss == pytest.approx(plain.log_loss, abs=1e-9)
+
+
+def test_the_baseline_always_says_how_frequent_each_class_is():
+    found = evaluated(FRAME, Y)
+    share = np.mean(Y == "ripe")
+    assert found.baseline_accuracy == pytest.approx(max(share, 1 - share))
+    assert found.baseline_log_loss == pytest.approx(-share * math.log(share) - (1 - share) * math.log(1 - share))
+
+
+def test_folds_are_listed_and_add_up():
+    found = evaluated(FRAME, Y, folds=6, seed=3)
+    sizes = [int(n) for n in np.bincount(folds_of(150, 6, 3), minlength=6)]
+    assert [fold["rows"] for fold in found.folds] == sizes
+    mean = sum(fold["accuracy"] * fold["rows"] for fold in found.folds) / 150
+    assert found.accuracy == pytest.approx(mean, abs=1e-12)
+    assert found.how == "6-fold cross-validation"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_any_number_of_threads_gives_the_same_bits(threads):
+    with Threads(threads) as many:
+        found = cross_validate(opened(FRAME, Y), planned(), many)
+    assert found == evaluated(FRAME, Y)
+
+
+def test_another_seed_makes_other_folds():
+    assert (folds_of(150, 5, 0) != folds_of(150, 5, 1)).any()
+    assert evaluated(FRAME, Y, seed=0).log_loss != evaluated(FRAME, Y, seed=1).log_loss
+
+
+def test_a_class_absent_from_a_training_part_costs_what_it_must():
+    """One row of its class cannot be predicted by the others, and its loss is the largest there is."""
+    y = np.where(np.arange(150) == 7, "lone", Y)
+    found = evaluated(FRAME, y)
+    assert found.log_loss >= -math.log(SMALLEST) / 150
+    assert math.isfinite(found.log_loss)
+
+
+def test_too_few_labels_give_no_score():
+    frame, y = fruit(3)
+    assert evaluated(frame[:1], y[:1], folds=2) is None
+
+
+@pytest.mark.parametrize("folds", [1, 0, -3])
+def test_fewer_than_two_folds_are_refused(folds):
+    with pytest.raises(DataError, match=f"at least 2 folds, not {folds}"):
+        evaluated(FRAME, Y, folds=folds)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.2, 1.5, math.nan])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(DataError, match="between 0 and 1"):
+        evaluated(FRAME, Y, share=share)
