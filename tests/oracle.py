@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import Any
+
+from exact import multinormals, normals, part_of, solve
 
 Cells = Sequence[Any]
 Group = dict[str, Any]
 Members = Sequence[Sequence[float]]
-Matrix = list[list[float]]
 
-HOWS = ("ml", "map", "mean", "predictive")
+__all__ = ["estimate", "log_density", "log_joint", "log_sum", "multinormals", "normals", "posterior", "shares"]
+
 STEPS = 5_000
 
 
@@ -142,7 +143,7 @@ def _multinormal(cell: Any, group: Group, levels: Sequence[Any]) -> float:
     if not there:
         return 0.0
     off = [float(Fraction(cell[i]) - Fraction(group["mean"][i])) for i in there]
-    covariance = _part(group["covariance"], there, there)
+    covariance = part_of(group["covariance"], there, there)
     solved, log_det = solve(covariance, off)
     stretch, d = group.get("spread", 1.0), len(there)
     distance = math.fsum(a * b for a, b in zip(off, solved, strict=True)) / stretch
@@ -167,41 +168,13 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
 }
 
 
-# -- small matrices
-
-
-def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> tuple[list[float], float]:
-    """x with matrix x = right, and the log-determinant, by exact elimination of a positive definite matrix."""
-    rows = [[*map(Fraction, line), Fraction(value)] for line, value in zip(matrix, right, strict=True)]
-    log_det, size = 0.0, len(rows)
-    for i in range(size):
-        log_det += _log_fraction(rows[i][i])
-        for k in range(i + 1, size):
-            factor = rows[k][i] / rows[i][i]
-            rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i], strict=True)]
-    x = [Fraction(0)] * size
-    for i in reversed(range(size)):
-        x[i] = (rows[i][-1] - sum(rows[i][k] * x[k] for k in range(i + 1, size))) / rows[i][i]
-    return [float(value) for value in x], log_det
-
-
-def _log_fraction(x: Fraction) -> float:
-    return math.log(x.numerator) - math.log(x.denominator)
-
-
-def _part(matrix: Any, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-    return [[float(matrix[i][j]) for j in columns] for i in rows]
-
-
 # -- what a table's rows say: the parameters of every group
 
 
 def estimate(
     family: Any, cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any] = ()
 ) -> list[Group]:
-    """Each group's parameters from the rows' memberships, the prior counting `prior` as `params_` says."""
-    if family.name in ("normal", "lognormal"):
-        return normals(family, [cells], members, prior, how)[0]
+    """Each group's parameters from the rows' memberships and a prior of `prior` imagined counts."""
     return ESTIMATES[family.name](cells, members, prior, how, levels)
 
 
@@ -226,7 +199,7 @@ def _categorical_fit(cells: Cells, members: Members, prior: float, how: str, lev
     for g in _groups(members):
         counts = [math.fsum(row[g] for cell, row in zip(cells, members, strict=True) if cell == x) for x in levels]
         rest = math.fsum(counts) + prior * (len(levels) + 1)
-        unseen = prior / rest if how != "ml" and rest > 0 else 0.0
+        unseen = prior / rest if how != "ml" and rest > 0 and levels else 0.0
         found.append({"probability": _shares(counts, prior, how), "unseen": unseen})
     return found
 
@@ -258,7 +231,8 @@ def _shared_out(cells: Cells, members: Members, g: int, table: Sequence[float], 
 def _poisson_fit(cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any]) -> list[Group]:
     there = [(cell, row) for cell, row in zip(cells, members, strict=True) if cell is not None]
     mass = math.fsum(value for _, row in there for value in row)
-    whole = math.fsum(cell * value for cell, row in there for value in row) / mass if mass else 0.0
+    events = math.fsum(cell * value for cell, row in there for value in row)
+    whole = (events or 0.5) / max(mass, 0.5)  # nothing but zeros is taken for half an event
     imagined = 0.0 if how == "ml" else prior
     found = []
     for g in _groups(members):
@@ -292,147 +266,3 @@ ESTIMATES: dict[str, Callable[..., list[Group]]] = {
     "multinomial": _multinomial_fit,
     "binomial": _binomial_fit,
 }
-
-
-# -- numbers around a mean, in exact arithmetic
-
-
-def normals(family: Any, columns: Sequence[Cells], members: Members, prior: float, how: str) -> list[list[Group]]:
-    """The groups of every column that shares `family`; variances are shared as `tied` says, or known."""
-    if family.name == "lognormal":
-        columns = [[None if cell is None else math.log(cell) for cell in cells] for cells in columns]
-    moments = [[_moments(cells, [row[g] for row in members]) for g in _groups(members)] for cells in columns]
-    wholes = [_moments(cells, [math.fsum(row) for row in members]) for cells in columns]
-    imagined = 0.0 if how == "ml" else prior
-    pooled = [
-        [(squares + Fraction(imagined) * _ratio(whole[2], whole[0]), rows + Fraction(imagined)) for rows, _, squares in own]
-        for own, whole in zip(moments, wholes, strict=True)
-    ]
-    return [
-        [_normal_group(family, pooled, moments, wholes, (j, g), how, imagined) for g in _groups(members)]
-        for j in range(len(columns))
-    ]
-
-
-def _moments(cells: Cells, weights: Sequence[float]) -> tuple[Fraction, Fraction, Fraction]:
-    """Weight, mean and squares about the mean, exactly."""
-    there = [(Fraction(cell), Fraction(w)) for cell, w in zip(cells, weights, strict=True) if cell is not None and w]
-    rows = sum((w for _, w in there), Fraction(0))
-    mean = _ratio(sum((w * x for x, w in there), Fraction(0)), rows)
-    return rows, mean, sum((w * (x - mean) ** 2 for x, w in there), Fraction(0))
-
-
-def _ratio(top: Fraction, bottom: Fraction) -> Fraction:
-    return top / bottom if bottom else Fraction(0)
-
-
-def _normal_group(
-    family: Any, pooled: Any, moments: Any, wholes: Any, at: tuple[int, int], how: str, imagined: float
-) -> Group:
-    j, g = at
-    columns = range(len(pooled)) if family.tied in ("columns", "both") else [j]
-    groups = range(len(pooled[0])) if family.tied in ("classes", "both") else [g]
-    squares = sum(pooled[c][k][0] for c in columns for k in groups)
-    weight = sum(pooled[c][k][1] for c in columns for k in groups)
-    rows, mean, _ = moments[j][g]
-    whole = float(_ratio(wholes[j][2], wholes[j][0]))
-    variance = family.variance or (float(squares / weight) if weight else whole)
-    group = {"mean": float(mean if rows else wholes[j][1]), "variance": variance, "whole": whole}
-    if how == "predictive":
-        lost = sum(1 for c in columns for k in groups if moments[c][k][0])
-        freedom = float(weight) if imagined else max(float(weight) - lost, 1.0)
-        group["freedom"] = math.inf if family.variance else freedom
-        group["spread"] = variance * (1 + 1 / max(float(rows), 1.0))
-    return group
-
-
-# -- correlated blocks
-
-
-def multinormals(
-    family: Any, cells: Cells, members: Members, prior: float, how: str, before: Sequence[Group] | None = None
-) -> list[Group]:
-    """The groups of a block; holes count with their conditional expectations under the parameters `before`."""
-    d = len(cells[0])
-    weights = [[row[g] for row in members] for g in _groups(members)]
-    parts = [_block_moments(cells, own, before[g] if before else None) for g, own in enumerate(weights)]
-    whole = _whole_spreads(parts, d)
-    imagined = 0.0 if how == "ml" else prior
-    scatters = [_with_prior(part[2], imagined, whole) for part in parts]
-    masses = [float(part[0]) + imagined for part in parts]
-    if family.covariance == "tied":
-        scatters = [[[math.fsum(s[i][j] for s in scatters) for j in range(d)] for i in range(d)]] * len(parts)
-        masses = [math.fsum(masses)] * len(parts)
-    return [
-        {"mean": [float(m) for m in part[1]], "covariance": _shaped(family.covariance, scatter, mass, d), "whole": whole}
-        for part, scatter, mass in zip(parts, scatters, masses, strict=True)
-    ]
-
-
-def _with_prior(scatter: Any, imagined: float, whole: Sequence[float]) -> Matrix:
-    size = range(len(whole))
-    return [[float(scatter[i][j]) + (imagined * whole[i] if i == j else 0.0) for j in size] for i in size]
-
-
-def _whole_spreads(parts: Sequence[Any], d: int) -> list[float]:
-    """Each column's variance over all rows, groups joined."""
-    rows = sum(part[0] for part in parts)
-    spreads = []
-    for i in range(d):
-        middle = sum(part[0] * part[1][i] for part in parts) / rows
-        spreads.append(float(sum(part[2][i][i] + part[0] * (part[1][i] - middle) ** 2 for part in parts) / rows))
-    return spreads
-
-
-def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None) -> tuple[Fraction, list[Fraction], Any]:
-    """Weight, mean and centred products of a block, with what the holes are expected to add."""
-    d = len(cells[0])
-    filled = [
-        (Fraction(w), *completed(cell, before))
-        for cell, w in zip(cells, weights, strict=True)
-        if w and any(part is not None for part in cell)
-    ]
-    rows = sum((w for w, _, _ in filled), Fraction(0))
-    mean = [_ratio(sum((w * x[i] for w, x, _ in filled), Fraction(0)), rows) for i in range(d)]
-    scatter = [[Fraction(0)] * d for _ in range(d)]
-    for w, x, extra in filled:
-        for i, j in product(range(d), range(d)):
-            scatter[i][j] += w * ((x[i] - mean[i]) * (x[j] - mean[j]) + extra[i][j])
-    return rows, mean, scatter
-
-
-def completed(cell: Sequence[Any], group: Group | None) -> tuple[list[Fraction], list[list[Fraction]]]:
-    """A row with its holes at their conditional means, and the covariance that is left."""
-    d = len(cell)
-    there = [i for i in range(d) if cell[i] is not None]
-    holes = [i for i in range(d) if cell[i] is None]
-    extra = [[Fraction(0)] * d for _ in range(d)]
-    filled = [Fraction(0 if part is None else part) for part in cell]
-    if not holes:
-        return filled, extra
-    assert group is not None, "a row with holes needs parameters to be completed"
-    mean, covariance = group["mean"], group["covariance"]
-    known = _part(covariance, there, there)
-    off = [float(Fraction(cell[i]) - Fraction(mean[i])) for i in there]
-    for h in holes:
-        gain, _ = solve(known, [float(covariance[i][h]) for i in there])
-        filled[h] = Fraction(mean[h]) + Fraction(math.fsum(a * b for a, b in zip(gain, off, strict=True)))
-        for k in holes:
-            explained = math.fsum(a * float(covariance[i][k]) for a, i in zip(gain, there, strict=True))
-            extra[h][k] = Fraction(float(covariance[h][k]) - explained)
-    return filled, extra
-
-
-def _shaped(shape: str, scatter: Matrix, weight: float, d: int) -> Matrix:
-    covariance = [[scatter[i][j] / weight for j in range(d)] for i in range(d)]
-    if shape in ("diagonal", "spherical"):
-        covariance = [[covariance[i][j] if i == j else 0.0 for j in range(d)] for i in range(d)]
-    if shape == "spherical":
-        middle = math.fsum(covariance[i][i] for i in range(d)) / d
-        covariance = [[middle if i == j else 0.0 for j in range(d)] for i in range(d)]
-    return covariance
-
-
-def combinations(levels: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Every combination of levels, the last column fastest."""
-    return list(product(*levels))

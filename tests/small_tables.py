@@ -1,11 +1,17 @@
-"""Small mixed tables that several tests fit, and one cell of them changed."""
+"""Small mixed tables that several tests fit, and how their refusals are looked at."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
+
+import softcount as sc
+from softcount.errors import DataError, SoftcountError
 
 KINDS = {"size": "normal", "colour": "categorical", "visits": "poisson"}
 
@@ -35,3 +41,20 @@ def with_cell(frame: pd.DataFrame, column: str, row: int, value: Any) -> pd.Data
     changed[column] = changed[column].astype(kind)
     changed.loc[row, column] = value
     return changed
+
+
+def naive(**how: Any) -> sc.NaiveBayes:
+    return sc.NaiveBayes(**{"kinds": KINDS, **how})
+
+
+def mixture(**how: Any) -> sc.Mixture:
+    return sc.Mixture(**{"n_components": 2, "kinds": KINDS, "random_state": 0, "n_init": 1, **how})
+
+
+def refused(action: Callable[[], object], *words: str) -> None:
+    """The action fails with a `DataError` (so a `ValueError`) whose message holds the words."""
+    with pytest.raises(DataError) as caught:
+        action()
+    assert isinstance(caught.value, ValueError) and isinstance(caught.value, SoftcountError)
+    for word in words:
+        assert re.search(word, str(caught.value)), (word, str(caught.value))

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tables import KINDS, fruit
 
 import softcount as sc
+from small_tables import KINDS, fruit
 from softcount.errors import DataError
+from softcount.learn.em import Stop
 from softcount.learn.evaluate import SMALLEST, Evaluation, _Split, cross_validate, hold_out
 from softcount.learn.fit import Plan
 from softcount.models.leaves import wishes_of
@@ -154,6 +155,24 @@ def test_missing_cells_are_no_evidence_in_any_fold():
     agrees(evaluated(frame, Y), refitted(frame, Y))
 
 
+def test_holes_in_a_correlated_block_are_filled_by_em_in_every_fold():
+    """Under a prior the refit's own start decides the prior's scale, so the law is for maximum likelihood."""
+    kinds = BLOCKS["multinormal"]
+    frame = wider()[["size", "length", "colour"]].copy()
+    frame.loc[::6, "length"] = np.nan
+    found = evaluated(frame, Y, kinds, estimate="ml", stop=Stop(5000, 1e-14))
+    expected = refitted(frame, Y, kinds, estimate="ml", max_iter=5000, tol=1e-14)
+    assert found.log_loss == pytest.approx(expected[1], abs=1e-7)
+    assert found.accuracy == pytest.approx(expected[0], abs=1e-9)
+
+
+def test_an_older_models_counts_are_behind_every_fold():
+    older = sc.Older(sc.NaiveBayes(kinds=KINDS).fit(*fruit(40, seed=9)), weight=3.0)
+    found = evaluated(FRAME, Y, prior=older)
+    agrees(found, refitted(FRAME, Y, prior=older))
+    assert abs(found.log_loss - evaluated(FRAME, Y).log_loss) > 1e-4
+
+
 def test_a_constant_column_does_not_drown_the_others():
     kinds = KINDS | {"same": "normal"}
     frame = FRAME.assign(same=3.5)
@@ -200,6 +219,7 @@ def test_a_class_absent_from_a_training_part_costs_what_it_must():
 def test_too_few_labels_give_no_score():
     frame, y = fruit(3)
     assert evaluated(frame[:1], y[:1], folds=2) is None
+    assert evaluated(FRAME, [None] * 150) is None
 
 
 @pytest.mark.parametrize("folds", [1, 0, -3])

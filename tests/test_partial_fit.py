@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from small_tables import KINDS, fruit, with_cell
 
 import softcount as sc
+from small_tables import KINDS, fruit, with_cell
 from softcount.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")  # missing cells, met on purpose
@@ -77,7 +79,7 @@ def columns_of(kinds: dict) -> list[str]:
 
 def batches(cuts: list[int]) -> list[slice]:
     edges = [0, *sorted(set(cuts)), ROWS]
-    return [slice(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def same_model(model: sc.NaiveBayes, whole: sc.NaiveBayes, X: pd.DataFrame, rtol: float = 1e-13) -> None:

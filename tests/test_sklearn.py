@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from small_tables import KINDS, fruit, numbers
 
 import softcount as sc
+from small_tables import KINDS, fruit, numbers
 from softcount.errors import DataError
 
 FRAME, LABELS = fruit()
@@ -41,7 +41,7 @@ def test_every_check_of_scikit_learn_passes(estimator):
     assert skipped <= {"check_array_api_input"}  # scikit-learn runs it only where SCIPY_ARRAY_API is set
 
 
-@pytest.mark.parametrize("estimator", [sc.NaiveBayes(kinds=KINDS, prior=2.0), sc.Mixture(3, prior="jeffreys")], ids=named)
+@pytest.mark.parametrize("estimator", [sc.NaiveBayes(KINDS, prior=2.0), sc.Mixture(3, prior="jeffreys")], ids=named)
 def test_a_clone_has_the_settings_and_nothing_learned(estimator):
     fitted = estimator.fit(FRAME, LABELS) if is_classifier(estimator) else estimator.fit(FRAME)
     copy = clone(fitted)
@@ -70,13 +70,12 @@ def test_joblib_gives_the_estimator_back(tmp_path):
 # Frames
 
 
-def frames():
-    as_dict = {name: FRAME[name].tolist() for name in FRAME}
+def frames(frame=FRAME):
     return {
-        "pandas": FRAME,
-        "polars": pl.from_pandas(FRAME),
-        "arrow": pa.Table.from_pandas(FRAME),
-        "mapping": as_dict,
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame),
+        "mapping": {name: frame[name].tolist() for name in frame},
     }
 
 
@@ -84,7 +83,8 @@ def frames():
 def test_every_kind_of_frame_gives_the_same_model(kind):
     X = frames()[kind]
     model = sc.NaiveBayes(kinds=KINDS).fit(X, LABELS)
-    np.testing.assert_array_equal(model.predict_proba(X), sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS).predict_proba(FRAME))
+    plain = sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS)
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(FRAME))
     assert model.feature_names_in_.tolist() == ["size", "colour", "visits"]
     assert model.n_features_in_ == 3
 
@@ -169,9 +169,7 @@ def test_labels_come_in_any_one_dimensional_shape(kind):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "mapping"])
 def test_labels_may_be_the_name_of_a_column(kind):
-    whole = FRAME.assign(state=LABELS)
-    as_dict = {name: whole[name].tolist() for name in whole}
-    X = {"pandas": whole, "polars": pl.from_pandas(whole), "arrow": pa.Table.from_pandas(whole), "mapping": as_dict}[kind]
+    X = frames(FRAME.assign(state=LABELS))[kind]
     model = sc.NaiveBayes(kinds=KINDS).fit(X, "state")
     apart = sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS)
     np.testing.assert_array_equal(model.predict_proba(X), apart.predict_proba(FRAME))
@@ -180,13 +178,18 @@ def test_labels_may_be_the_name_of_a_column(kind):
     assert model.score(X, "state") == apart.score(FRAME, LABELS)
 
 
+def listed(known):
+    return [name if here else None for name, here in zip(LABELS.tolist(), known, strict=True)]
+
+
 GAPS = {
     "None": lambda known: np.where(known, LABELS.astype(object), None),
     "NaN": lambda known: np.where(known, (LABELS == "sour").astype(float), np.nan),
     "pandas": lambda known: pd.Series(LABELS).where(known),
     "nullable integers": lambda known: pd.Series((LABELS == "sour").astype(int), dtype="Int64").where(known),
-    "polars": lambda known: pl.Series([name if here else None for name, here in zip(LABELS.tolist(), known, strict=True)]),
-    "arrow": lambda known: pa.array([name if here else None for name, here in zip(LABELS.tolist(), known, strict=True)]),
+    "list": listed,
+    "polars": lambda known: pl.Series(listed(known)),
+    "arrow": lambda known: pa.array(listed(known)),
 }
 
 
@@ -249,9 +252,10 @@ GRID = {
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_grid_search_over_prior_estimate_and_kinds_finds_what_a_loop_finds(n_jobs):
     folds = StratifiedKFold(3)
-    search = GridSearchCV(sc.NaiveBayes(n_jobs=1), GRID, cv=folds, scoring="neg_log_loss", n_jobs=n_jobs).fit(FRAME, LABELS)
+    how = {"cv": folds, "scoring": "neg_log_loss"}
+    search = GridSearchCV(sc.NaiveBayes(n_jobs=1), GRID, n_jobs=n_jobs, **how).fit(FRAME, LABELS)
     best = max(
-        np.mean(cross_val_score(sc.NaiveBayes(**choice), FRAME, LABELS, cv=folds, scoring="neg_log_loss"))
+        np.mean(cross_val_score(sc.NaiveBayes(**choice), FRAME, LABELS, **how))
         for choice in search.cv_results_["params"]
     )
     assert search.best_score_ == pytest.approx(best, rel=1e-12)

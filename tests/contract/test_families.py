@@ -6,31 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracle
-import softcount as sc
+from contract.checking import check_estimates, chunk_of, condition, fitted, worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
 from softcount.families import FAMILIES, HOWS, Family
-from softcount.models.fitted import Fitted
-from softcount.table import Chunk
-
-DRAWS = 40_000
-
-
-def fitted(example: Example, rows: Any, names: Any, how: str = "mean", prior: Any = 1.0) -> Fitted:
-    model = sc.NaiveBayes(kinds=example.kinds, estimate=how, prior=prior, n_jobs=1)
-    return model.fit(example.table(rows), names).fitted_
-
-
-def worked(example: Example, how: str = "mean") -> Fitted:
-    """The example's own rows in two classes, by turns."""
-    return fitted(example, example.values, ["uv"[i % 2] for i in range(len(example.values))], how)
-
-
-def chunk_of(model: Fitted, example: Example, rows: Any) -> Chunk:
-    return next(model.chunks(model.table(example.table(rows))))
 
 
 def test_every_registered_family_has_an_example() -> None:
@@ -59,11 +41,10 @@ def test_a_row_of_holes_has_no_features_and_scores_nothing(example: Example) -> 
 
 
 @every_example
-@pytest.mark.parametrize("how", HOWS)
-def test_score_matches_the_row_by_row_oracle(example: Example, how: str) -> None:
+def test_score_matches_the_row_by_row_oracle(example: Example) -> None:
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(HOWS))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(labelled(example))
         model = fitted(example, rows, names, how)
         chunk = chunk_of(model, example, rows)
@@ -81,14 +62,6 @@ def test_score_matches_the_row_by_row_oracle(example: Example, how: str) -> None
     law()
 
 
-def condition(group: oracle.Group) -> float:
-    """How many times a rounding error of a covariance can grow in its density."""
-    if "covariance" not in group:
-        return 1.0
-    unit = np.sqrt(np.diagonal(group["covariance"]))
-    return float(np.linalg.cond(group["covariance"] / np.outer(unit, unit)))
-
-
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.dotted], ids=lambda e: e.title)
 def test_features_times_natural_parameters_are_the_score(example: Example) -> None:
     model = worked(example)
@@ -102,11 +75,10 @@ def test_features_times_natural_parameters_are_the_score(example: Example) -> No
 
 
 @every_example
-@pytest.mark.parametrize("how", HOWS)
-def test_estimate_matches_the_row_by_row_oracle(example: Example, how: str) -> None:
+def test_estimate_matches_the_row_by_row_oracle(example: Example) -> None:
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(HOWS))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(labelled(example, whole=True))
         prior = data.draw(st.sampled_from([1.0, 1.0, 2.5]))
         members = [[1.0 if name == group else 0.0 for group in "uv"] for name in names]
@@ -114,53 +86,6 @@ def test_estimate_matches_the_row_by_row_oracle(example: Example, how: str) -> N
         check_estimates(example, model, rows, members, prior, how)
 
     law()
-
-
-def check_estimates(example: Example, model: Fitted, rows: Any, members: Any, prior: float, how: str) -> None:
-    right = oracle_groups(example, model, rows, members, prior, how)
-    for key in example.keys:
-        for g, group in enumerate(right[key]):
-            check_group({name: value[g] for name, value in model.params[key].items()}, group)
-
-
-def oracle_groups(
-    example: Example, model: Fitted, rows: Any, members: Any, prior: float, how: str, before: Any = None
-) -> dict[Any, list[oracle.Group]]:
-    """What the oracle makes of the rows: each leaf's groups."""
-    family = example.family
-    cells = {key: example.leaf_cells(rows, key) for key in example.keys}
-    if family.name in ("normal", "lognormal"):
-        found = oracle.normals(family, [cells[key] for key in example.keys], members, prior, how)
-        return dict(zip(example.keys, found, strict=True))
-    if family.name == "multinormal":
-        key = example.keys[0]
-        return {key: oracle.multinormals(family, cells[key], members, prior, how, before)}
-    levels = {leaf.key: leaf.setting.levels for leaf in model.star.leaves}
-    return {key: oracle.estimate(family, cells[key], members, prior, how, levels[key]) for key in example.keys}
-
-
-def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e-11) -> None:
-    """One group's parameters; a variance that is nothing beside its column's is only held above zero."""
-    if "covariance" in mine:
-        return check_covariance(mine, right, tolerance)
-    unit = max(right.get("whole", 0.0), 1e-300) ** 0.5
-    for name, value in mine.items():
-        if name == "mean":
-            assert abs(value - right["mean"]) <= tolerance * unit + 4e-16 * abs(right["mean"])
-        elif name in ("variance", "spread") and right[name] < 1e-20 * unit**2 + 1e-280:
-            assert 0 < value <= 1e-20 * unit**2 + (1e-12 * abs(right["mean"])) ** 2 + 1e-250
-        else:
-            np.testing.assert_allclose(value, right[name], rtol=tolerance, atol=tolerance * (name in ("probability", "shape")))
-
-
-def check_covariance(mine: dict[str, Any], right: oracle.Group, tolerance: float) -> None:
-    unit = np.sqrt(np.maximum(right["whole"], 1e-300))
-    assume(np.min(right["whole"]) > 0)
-    off = np.abs(mine["mean"] - right["mean"])
-    assert np.all(off <= tolerance * unit + 4e-16 * np.abs(right["mean"]))
-    wanted = np.array(right["covariance"]) / np.outer(unit, unit)
-    assume(np.linalg.eigvalsh(wanted).min() > 1e-10)
-    np.testing.assert_allclose(mine["covariance"] / np.outer(unit, unit), wanted, rtol=tolerance, atol=tolerance)
 
 
 @every_example
@@ -181,61 +106,6 @@ def test_predictive_is_what_the_posterior_predicts(example: Example) -> None:
         if leaf.family.name == "multinormal" and leaf.family.covariance in ("diagonal", "spherical", "tied"):  # type: ignore[attr-defined]
             continue
         np.testing.assert_allclose(mine, model.posterior(leaf.key).predict_log(said), rtol=1e-9, atol=1e-9)
-
-
-@every_example
-@pytest.mark.parametrize("how", ["mean", "predictive"])
-def test_draws_follow_the_distribution(example: Example, how: str) -> None:
-    """Sums of features of many draws lie within six standard errors of where the oracle's densities put them."""
-    model = worked(example, how)
-    rng = np.random.default_rng(20)
-    for leaf in model.star.leaves:
-        for g in range(2):
-            drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
-            group = {name: value[g] for name, value in model.params[leaf.key].items()}
-            check_draws(leaf, drawn, group, g)
-
-
-def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> None:
-    if leaf.family.discrete:
-        check_shares(np.bincount(drawn, minlength=len(leaf.setting.levels) + 1)[1:], group["probability"])
-    elif leaf.family.name == "multinomial":
-        check_shares(drawn.sum(axis=0), group["probability"])
-    elif leaf.family.name == "binomial":
-        share = group["probability"]
-        check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
-    elif leaf.family.name == "multinormal":
-        check_block(drawn, group)
-    else:
-        params = {name: np.array([value]) for name, value in group.items()}
-        check_steps(np.sort(drawn), lambda x: float(leaf.family.cdf(params, x)[0]))
-
-
-def check_shares(counts: np.ndarray, shares: Any) -> None:
-    shares = np.asarray(shares)
-    assert counts.sum() == DRAWS
-    assert np.all(np.abs(counts - DRAWS * shares) <= 6 * np.sqrt(DRAWS * shares * (1 - shares)) + 1e-9)
-
-
-def check_steps(drawn: np.ndarray, cdf: Any) -> None:
-    """The share of draws at or below each of many points, against the family's own."""
-    for x in drawn[:: DRAWS // 40]:
-        below, right = np.searchsorted(drawn, x, side="right") / DRAWS, cdf(x)
-        assert abs(below - right) <= 6 * np.sqrt(max(right * (1 - right), 1e-4) / DRAWS)
-
-
-def check_block(drawn: np.ndarray, group: oracle.Group) -> None:
-    """Squared distances from the mean follow F (chi-squared over freedom), all directions alike."""
-    from scipy.stats import chi2, f
-
-    factor = np.linalg.cholesky(group["covariance"])
-    moved = np.linalg.solve(factor, (drawn - group["mean"]).T)
-    d, distance = len(moved), np.sort((moved**2).sum(axis=0) / group.get("spread", 1.0))
-    law = f(d, group["freedom"]) if "freedom" in group else None
-    check_steps(distance, lambda x: float(law.cdf(x / d)) if law else float(chi2.cdf(x, d)))
-    signs = (moved > 0).sum(axis=1) / DRAWS
-    both = ((moved[0] > 0) == (moved[1] > 0)).mean()
-    assert np.all(np.abs([*signs, both] - np.array(0.5)) <= 6 * 0.5 / np.sqrt(DRAWS))
 
 
 @every_example

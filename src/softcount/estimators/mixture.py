@@ -63,13 +63,15 @@ class Mixture(DensityMixin, FittedEstimator):
         self._check_settings()
         data = checked(self, X, reset=True)
         weights = weights_of(sample_weight, data)
-        data, weights, _ = without_zeros(data, weights, None)
+        start = self._start()
+        per_row = isinstance(start, np.ndarray) and weights is not None and start.shape[:1] == weights.shape
+        data, weights, kept = without_zeros(data, weights, start if per_row else None)
         plan = self._plan(Stop(self.max_iter, self.tol, self.accelerate))
         levels = start_levels(self.init) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.wishes, data)
         table = open_table(data, kinds=forced, levels=levels, missing=self._missing(), weights=weights)
         remember_columns(self, table, X)
-        starts = Starts(self.n_components, self._start(), self.n_init, self.random_state)
+        starts = Starts(self.n_components, kept if per_row else start, self.n_init, self.random_state)
         with Threads(self.n_jobs) as threads:
             self.fitted_ = fit_groups(table, plan, starts, threads)
         return self

@@ -42,7 +42,13 @@ def kinds_document(kinds: Any) -> Any:
     if isinstance(kinds, Family):
         own = {f.name: getattr(kinds, f.name) for f in fields(kinds)}  # type: ignore[arg-type]
         return {"family": kinds.name, "own": own}
-    return {"columns": [[list(k) if isinstance(k, tuple) else k, kinds_document(v)] for k, v in dict(kinds).items()]}
+    return {"columns": [[_column(key), kinds_document(said)] for key, said in dict(kinds).items()]}
+
+
+def _column(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return [_column(part) for part in key]
+    return key.item() if isinstance(key, np.generic) else key
 
 
 def kinds_from(value: Any) -> Any:
@@ -70,8 +76,8 @@ def load_estimator(path: Any) -> Any:
             estimator.fitted_ = fitted
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
-    except ModelFileError:
-        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     except Exception as error:
         raise ModelFileError(f"{path}: its settings make no sense ({type(error).__name__}: {error}).") from None
 
@@ -80,6 +86,9 @@ def _restore_columns(estimator: Any, columns: Any, fitted: Any) -> None:
     keys = [spec.key for spec in fitted.schema.fields]
     if columns is None:
         columns = {"n": len(keys), "names": keys if all(isinstance(k, str) for k in keys) else None}
-    estimator.n_features_in_ = int(columns["n"])
-    if columns["names"] is not None:
+    number, names = int(columns["n"]), columns["names"]
+    if (not fitted.bag and number != len(keys)) or number < 0 or (names is not None and names != keys):
+        raise ModelFileError("its estimator was fitted on other columns than its model has.")
+    estimator.n_features_in_ = number
+    if names is not None:
         estimator.feature_names_in_ = np.array(columns["names"], dtype=object)

@@ -32,6 +32,7 @@ class Setting:
     """What a family is told of the columns it models: how many groups, which levels, which units.
 
     A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.
+    `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances.
     """
 
     keys: tuple[Key, ...] = ()
@@ -41,6 +42,7 @@ class Setting:
     scale: np.ndarray = field(default_factory=lambda: np.ones(1))
     floor: float = 1e-12
     shape: tuple[int, ...] = ()
+    blank: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Family:

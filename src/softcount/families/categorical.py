@@ -133,7 +133,8 @@ class Categorical(Family):
         shares = params["probability"]
         if (shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9:
             return "its probabilities do not sum to one"
-        return None
+        unseen = params.get("unseen", np.zeros(1))
+        return None if ((unseen >= 0) & (unseen <= 1)).all() else "its share for levels never seen is no share"
 
 
 def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:

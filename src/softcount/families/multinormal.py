@@ -56,6 +56,8 @@ class Multinormal(Family):
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """(groups x width) expected statistics, each group centred on its own rows before it is anchored."""
         moved = (column - setting.anchor) * setting.scale
+        if params is None and setting.blank is not None:
+            params = _alike(setting.blank, memberships.shape[1])
         totals = Twofold.of(np.zeros((memberships.shape[1], self.width(setting))))
         for rows, present in patterns(column):
             if present.any():
@@ -93,9 +95,11 @@ class Multinormal(Family):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))
-        d = mean.shape[-1]
-        whole = np.diagonal(scatter[0], axis1=-2, axis2=-1) / max(float(rows.ravel()[0]), 1e-300)
-        whole = np.where(whole > 0, whole, 1e-300)
+        d, mass = mean.shape[-1], float(rows.ravel()[0])
+        spread = np.diagonal(scatter[0], axis1=-2, axis2=-1) / mass if mass > 0 else np.ones(d)
+        # A column with no spread at all still needs a width: its own resolution.
+        resolution = np.finfo(float).eps * np.maximum(np.abs(mean[0]), np.abs(setting.anchor * setting.scale))
+        whole = np.maximum(spread, np.maximum(resolution, 1e-150) ** 2)
         hyper = {"centre": mean[0], "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
         if isinstance(prior, NormalInverseWishart):
             unit = setting.scale
@@ -239,6 +243,13 @@ class Multinormal(Family):
     def check_params(self, params: Params) -> str | None:
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
+
+
+def _alike(blank: tuple[np.ndarray, np.ndarray], groups: int) -> Params:
+    """Groups that all have the columns' own means and variances."""
+    mean, variance = blank
+    apart = np.diag(np.maximum(variance, 1e-300))
+    return {"mean": np.tile(mean, (groups, 1)), "covariance": np.tile(apart, (groups, 1, 1))}
 
 
 def block_moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -54,7 +54,7 @@ class Normal(Family):
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.sum(0)
         rows, mean, squares = moments(pooled)
-        spread = squares / np.maximum(rows, 1e-300)
+        spread = np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0)
         hyper = {"floor": self._floor(spread, mean, setting), "centre": mean, "whole": spread}
         known = np.zeros(1) if self.variance is None else self.variance * setting.scale**2
         hyper["known"] = np.broadcast_to(known, mean.shape)
@@ -65,6 +65,15 @@ class Normal(Family):
                 "kappa": np.broadcast_to(np.asarray(prior.kappa, float), mean.shape),
                 "nu": np.broadcast_to(np.asarray(prior.nu, float), mean.shape),
                 "s2": np.asarray(prior.variance) * unit**2,
+            }
+        if isinstance(prior, NormalKnownVariance):
+            spread_known = np.asarray(prior.variance, dtype=float)
+            return hyper | {
+                "known": np.broadcast_to(spread_known * setting.scale**2, mean.shape),
+                "mu": (np.asarray(prior.mean) - setting.anchor) * setting.scale,
+                "kappa": np.broadcast_to(spread_known / prior.mean_variance, mean.shape),
+                "nu": np.zeros(mean.shape),
+                "s2": np.zeros(mean.shape),
             }
         rows_imagined = np.full(mean.shape, scalar_prior(prior, self))
         return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}

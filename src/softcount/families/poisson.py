@@ -55,7 +55,8 @@ class Poisson(Family):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.value.sum(axis=0)
-        rate = pooled[..., 1] / np.maximum(pooled[..., 0], 1e-300)
+        # Nothing but zeros is taken for half an event, or every other count would be impossible for ever.
+        rate = np.maximum(pooled[..., 1], 0.5 * (pooled[..., 1] <= 0)) / np.maximum(pooled[..., 0], 0.5)
         if isinstance(prior, Gamma):
             shape, rows = np.broadcast_to(prior.shape, rate.shape), np.broadcast_to(prior.rate, rate.shape)
             return {"shape": shape, "rows": rows, "whole": rate, "explicit": np.array(1.0)}

@@ -16,6 +16,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family, Setting
 from softcount.files.archive import read, write
+from softcount.files.sense import check_model, check_structure
 from softcount.models.align import Older
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Kernels, Leaf
@@ -84,7 +85,7 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
 
 def _put(arrays: Arrays, prefix: str, values: dict[str, np.ndarray]) -> None:
     for name, value in values.items():
-        arrays[f"{prefix}/{name}"] = np.ascontiguousarray(value, dtype=np.float64)
+        arrays[f"{prefix}/{name}"] = np.asarray(value, dtype=np.float64, order="C")  # a single number stays one
 
 
 def _name(key: Hashable) -> str:
@@ -158,9 +159,10 @@ def _class_prior(value: Any) -> Any:
 
 
 def model_of(document: Document, arrays: Arrays) -> Fitted:
-    schema = Schema(tuple(_read_field(x) for x in document["schema"]["fields"]), tuple(document["schema"]["missing"]))
+    schema = Schema(tuple(_read_field(x) for x in document["schema"]["fields"]), _words(document["schema"]["missing"]))
     groups = _whole(document["groups"], 1, 10_000_000, "groups")
     leaves = tuple(_read_leaf(x, groups) for x in document["leaves"])
+    check_structure(leaves, schema)
     _check_columns(leaves, schema)
     star = Star(
         schema,
@@ -175,14 +177,29 @@ def model_of(document: Document, arrays: Arrays) -> Fitted:
     classes = document["classes"]
     if classes is not None and len(classes) != groups:
         raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
-    return Fitted(
+    model = Fitted(
         star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes,
-        target=_key(document["target"]), notes=[str(x) for x in document["notes"]], prior=prior_from(document["prior"]),
-        class_prior=document["class_prior"], estimate=_one_of(document["estimate"], HOWS),
+        target=_target(document["target"]), notes=[str(x) for x in document["notes"]],
+        prior=prior_from(document["prior"]), class_prior=document["class_prior"],
+        estimate=_one_of(document["estimate"], HOWS),
         missing={_key(key): float(n) for key, n in document["missing"]}, trace=[float(x) for x in document["trace"]],
         converged=bool(document["converged"]), log_likelihood=_number(document["log_likelihood"]),
         objective=str(document["objective"]), agreed=None if document["agreed"] is None else tuple(document["agreed"]),
     )  # fmt: skip
+    check_model(model)
+    return model
+
+
+def _target(value: Any) -> Any:
+    if value is not None and not isinstance(value, (str, int)):
+        raise ModelFileError(f"the target is {value!r}, which is no column.")
+    return value
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ModelFileError(f"the cells that count as missing are {value!r}, which are no words.")
+    return tuple(value)
 
 
 def _whole(value: Any, least: int, most: int, what: str) -> int:

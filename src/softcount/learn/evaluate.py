@@ -13,12 +13,20 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.learn.fit import LABELLED_FLOOR, Plan, cells_of, imagine_classes
+from softcount.learn.fit import (
+    LABELLED_FLOOR,
+    Plan,
+    cells_of,
+    climb_labelled,
+    holes_in_blocks,
+    imagine_classes,
+    with_older,
+)
 from softcount.models.align import reordered
 from softcount.models.leaves import leaves_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
-from softcount.models.star import Ready, Star, StarParams
+from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.numerics.twofold import Twofold
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Contradiction, Table
@@ -95,9 +103,17 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
     groups = len(settled.classes)
     leaves = leaves_of(settled.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
     star = Star(settled.schema, leaves, groups, fast)
-    models = [_estimated(star, _without(counts, fold, split, star), plan) for fold in split.tested]
-    if any(model is None for model in models):
+    parts = [_without(counts, fold, split, star) for fold in split.tested]
+    if any(part.rows <= 0 for part in parts):
         return None
+    estimates = [_estimated(star, part, plan, settled.classes) for part in parts]
+    models = [params for params, _ in estimates]
+    if holes_in_blocks(table, star):
+        chunks = list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
+        models = [
+            _completed(star, start, [_trained(chunk, fold, split) for chunk in chunks], plan, threads)
+            for fold, start in zip(split.tested, estimates, strict=True)
+        ]
     sums = total(threads, lambda task: _scored(star, models, remapped(task(), settled, table), split), table.tasks())
     return None if sums is None else _summed(sums.values, counts, split, groups, how)
 
@@ -149,8 +165,24 @@ def _without(counts: Counts, fold: int, split: _Split, star: Star) -> Counts:
     return replace(part, rows=float(part[ROOT].sum()))
 
 
-def _estimated(star: Star, counts: Counts, plan: Plan) -> StarParams | None:
-    return star.estimate(counts, imagine_classes(star, counts, plan)) if counts.rows > 0 else None
+def _estimated(star: Star, counts: Counts, plan: Plan, names: list[object]) -> tuple[StarParams, Imagined]:
+    counts, imagined = with_older(star, counts, imagine_classes(star, counts, plan), plan, names)
+    return star.estimate(counts, imagined), imagined
+
+
+def _trained(chunk: Chunk, fold: int, split: _Split) -> Chunk:
+    """The chunk with no weight on rows that a fold is tested on, or whose class is not known."""
+    assert chunk.labels is not None
+    weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+    return replace(chunk, weights=np.where((split.of(chunk) != fold) & (chunk.labels >= 0), weights, 0.0))
+
+
+def _completed(
+    star: Star, start: tuple[StarParams, Imagined], chunks: list[Chunk], plan: Plan, threads: Threads
+) -> StarParams:
+    """The parameters once EM has filled the holes of correlated blocks, as it does in a fit."""
+    way, imagined = climb_labelled(star, chunks, *start, plan, threads)
+    return star.estimate(way.counts, imagined) if plan.estimate == "predictive" else way.params
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +195,13 @@ class _Sums:
         return _Sums(self.values + other.values)
 
 
-def _scored(star: Star, models: list[StarParams | None], chunk: Chunk, split: _Split) -> _Sums:
+def _scored(star: Star, models: list[StarParams], chunk: Chunk, split: _Split) -> _Sums:
     assert chunk.labels is not None
     sums = np.zeros((len(models), 4))
     folds = split.of(chunk)
     for fold, params in zip(split.tested, models, strict=True):
         rows = np.flatnonzero((folds == fold) & (chunk.labels >= 0))
-        if len(rows) and params is not None:
+        if len(rows):
             sums[fold] = _scored_rows(star, params, _part(chunk, rows))
     return _Sums(sums)
 

@@ -15,6 +15,7 @@ from softcount.families.base import NEVER_BELOW_ONE
 from softcount.learn.em import Climb, Stop, Watch, climb, expected
 from softcount.learn.start import drawn_memberships, given_params, members_params, open_params, sketch, start_params
 from softcount.models.align import Older, aligned, reordered
+from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes, leaves_of, priors_of
 from softcount.models.plates import Kernels
@@ -106,7 +107,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         )
     if hidden:
         kept = kept or list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
-        way, imagined = _climb_labelled(star, kept, params, imagined, plan, threads)
+        way, imagined = climb_labelled(star, kept, params, imagined, plan, threads)
         counts, params = way.counts, way.params
         notes.append(_climb_note(hidden, way))
     if plan.estimate == "predictive" or plan.how != _plug(plan.how):
@@ -151,16 +152,27 @@ def _hidden(table: Table, star: Star, plan: Plan) -> str:
     """What is hidden that one pass cannot count, in words, or nothing."""
     if table.unknown_labels and plan.unlabelled_weight > 0:
         return f"{table.unknown_labels:,} rows without a label used as unlabelled"
+    return holes_in_blocks(table, star)
+
+
+def holes_in_blocks(table: Table, star: Star) -> str:
+    """The first correlated block with missing cells, in words, or nothing."""
     for leaf in star.leaves:
         if isinstance(leaf.family, Multinormal) and any(table.missing.get(c) for c in leaf.columns):
             return f"holes in the block {leaf.key}"
     return ""
 
 
-def _climb_labelled(
+def climb_labelled(
     star: Star, kept: list[Chunk], params: StarParams, imagined: Imagined, plan: Plan, threads: Threads
 ) -> tuple[Climb, Imagined]:
+    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block."""
+    star, bare = with_blanks(star, kept), star
     ready = list(threads.map(star.prepare, kept))
+    if star is not bare:
+        counts = star.unstacked(_or_empty(total(threads, star.tally, ready)))
+        imagined = imagine_classes(star, counts, plan)
+        params = star.estimate(counts, replace_how(imagined, _plug(plan.how)))
     everything = expected(star, params, ready, threads)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
@@ -261,6 +273,7 @@ def _fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> F
     chunks = [remapped(chunk, settled, table) for chunk in raw]
     leaves = leaves_of(settled.schema, plan.wishes, starts.groups, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, starts.groups, fast, plan.unlabelled_weight)
+    star = with_blanks(star, chunks)
     ready = list(threads.map(star.prepare, chunks))
     ways, imagined, notes = _climbs(star, chunks, ready, plan, starts, threads)
     best = max(ways, key=lambda way: way.objective)

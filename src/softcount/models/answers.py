@@ -19,6 +19,7 @@ from softcount.table.schema import Key, Kind
 PRIOR = "(prior)"
 CLASS = "(class)"
 COUNT = "(count)"
+LOWEST = np.finfo(float).min
 
 
 # -- explanations
@@ -74,7 +75,7 @@ def _others(model: Fitted, joint: np.ndarray, chosen: np.ndarray, against: Any) 
         return np.full(len(chosen), model.names.index(against))
     if joint.shape[1] == 1:
         return chosen
-    rest = joint.copy()
+    rest = np.maximum(joint, LOWEST)  # a class ruled out can still be the runner-up; the chosen one never is
     rest[np.arange(len(rest)), chosen] = -np.inf
     return rest.argmax(axis=1)
 

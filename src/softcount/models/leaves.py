@@ -51,8 +51,9 @@ def wishes_of(kinds: Any) -> Wishes:
         family = family_of(said, key)
         if isinstance(key, tuple) and family.name in ("categorical", "bernoulli"):
             family = Joint()
-        if isinstance(key, tuple) != family.block or key == ():
+        if isinstance(key, tuple) != family.block or (isinstance(key, tuple) and not key):
             raise DataError(_block_mismatch(key, family))
+        _refuse_trials(key, family)
         wishes.families[key] = family
         for column in key if isinstance(key, tuple) else (key,):
             if column in wishes.forced:
@@ -61,8 +62,13 @@ def wishes_of(kinds: Any) -> Wishes:
     return wishes
 
 
+def _refuse_trials(key: Any, family: Family) -> None:
+    if family.name == "binomial" and len(key) != 2:
+        raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
+
+
 def _block_mismatch(key: Key, family: Family) -> str:
-    if key == ():
+    if isinstance(key, tuple) and not key:
         return f"kinds names a block of no columns as {family.name}. Give a tuple of names."
     if family.block:
         return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
@@ -131,8 +137,7 @@ def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int
             raise DataError(f"column {empty[0]!r} of the block {key!r} has no values. Leave it out of the block.")
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return Leaf(key, key, family, Setting(key, groups, levels, floor=floor))
-    if family.name == "binomial" and len(key) != 2:
-        raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
+    _refuse_trials(key, family)
     anchor = np.array([spec.anchor for spec in fields])
     scale = np.array([spec.scale for spec in fields])
     if getattr(family, "covariance", None) == "spherical":  # one variance for all columns, so one unit

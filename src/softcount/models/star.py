@@ -54,7 +54,7 @@ class Imagined:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A chunk as the plates want it, with the part of its log-density no group changes."""
+    """A chunk as the plates want it, with the part of its log-density no group changes; done `tile` rows at a time."""
 
     data: list[Any]
     labels: np.ndarray | None
@@ -62,6 +62,7 @@ class Ready:
     base: np.ndarray | float
     start: int
     n_rows: int
+    tile: int = TILE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,8 +141,8 @@ class Star:
     def expect(self, params: StarParams, compiled: list[Any], ready: Ready) -> Counts:
         """Expected counts and log-likelihood of a chunk under these parameters."""
         parts = [
-            self._expect_tile(params, compiled, ready, slice(a, min(a + TILE, ready.n_rows)))
-            for a in range(0, ready.n_rows, TILE)
+            self._expect_tile(params, compiled, ready, slice(a, min(a + ready.tile, ready.n_rows)))
+            for a in range(0, ready.n_rows, ready.tile)
         ]
         total = parts[0]
         for part in parts[1:]:

@@ -1,0 +1,83 @@
+"""Whether a model that was read from a file makes sense as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import ROOT
+from softcount.errors import ModelFileError
+from softcount.families import Multinormal, Normal
+from softcount.models.fitted import Fitted
+from softcount.models.plates import Leaf
+from softcount.table.schema import Key, Schema
+
+SLACK = 1e-6
+"""Counts below zero by no more than this are what forgetting leaves of rounding."""
+
+
+def check_structure(leaves: tuple[Leaf, ...], schema: Schema) -> None:
+    """Refuse columns named twice, blocks without columns, and anchors that fit no column."""
+    if not leaves:
+        raise ModelFileError("it models no column.")
+    refuse_twice((spec.key for spec in schema.fields), "column")
+    refuse_twice((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
+    for spec in schema.fields:
+        refuse_twice(spec.levels, f"column {spec.key!r}: level")
+    for leaf in leaves:
+        _check_leaf(leaf, len(leaves))
+
+
+def refuse_twice(names: Iterable[Hashable], what: str) -> None:
+    """Raise at the first name that is given more than once."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ModelFileError(f"{what} {name!r} is there {times} times.")
+
+
+def _check_leaf(leaf: Leaf, leaves: int) -> None:
+    key: Any = leaf.columns if leaf.family.block else leaf.columns[0] if leaf.columns else None
+    whole = not leaf.columns and leaf.family.name == "multinomial" and leaves == 1
+    if not whole and (not leaf.columns or key != leaf.key):
+        raise ModelFileError(f"{leaf.key!r} is {leaf.family.name} of the columns {list(leaf.columns)!r}.")
+    width = len(leaf.columns) if leaf.columns and not leaf.family.discrete else 1
+    if len(leaf.setting.anchor) != width or len(leaf.setting.scale) != width or not leaf.setting.floor >= 0:
+        raise ModelFileError(f"column {leaf.key!r} has an impossible anchor, scale or floor.")
+
+
+def check_model(model: Fitted) -> None:
+    """Refuse counts below zero, and parameters or priors that are not what the counts would give a shape to."""
+    if model.classes is not None:
+        refuse_twice(model.classes, "class")
+    _check_counts(model)
+    how = "predictive" if model.estimate == "predictive" else model.imagined.how
+    with np.errstate(all="ignore"):
+        again = model.star.estimate(model.counts, replace(model.imagined, how=how))
+    for leaf in model.star.leaves:
+        _check_alike(leaf.key, again.leaves[leaf.key], model.estimates.leaves[leaf.key])
+        wrong = leaf.family.check_params(again.leaves[leaf.key])
+        if wrong:
+            raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
+
+
+def _check_counts(model: Fitted) -> None:
+    if not model.counts.rows >= 0 or (model.counts[ROOT] < -SLACK).any() or not model.star.unknown_weight >= 0:
+        raise ModelFileError("its counts of rows are below zero.")
+    for leaf in model.star.leaves:
+        counts = model.counts[leaf.key]
+        rows = counts[..., :1] if isinstance(leaf.family, (Normal, Multinormal)) else counts
+        if (rows < -SLACK).any():
+            raise ModelFileError(f"the counts of column {leaf.key!r} are below zero.")
+
+
+def _check_alike(key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> None:
+    """The parameters are named and shaped as an estimate of them is."""
+    if set(expected) != set(found):
+        raise ModelFileError(f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
+    for name, value in expected.items():
+        if found[name].shape != value.shape:
+            raise ModelFileError(f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.")

@@ -1,0 +1,85 @@
+"""What the laws share: models of an example's rows, and what the oracle makes of the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import oracle
+import softcount as sc
+from contract.examples import Example
+from softcount.models.fitted import Fitted
+from softcount.table import Chunk
+
+
+def fitted(example: Example, rows: Any, names: Any, how: str = "mean", prior: Any = 1.0) -> Fitted:
+    model = sc.NaiveBayes(kinds=example.kinds, estimate=how, prior=prior, n_jobs=1)
+    return model.fit(example.table(rows), names).fitted_
+
+
+def worked(example: Example, how: str = "mean") -> Fitted:
+    """The example's own rows in two classes, by turns."""
+    return fitted(example, example.values, ["uv"[i % 2] for i in range(len(example.values))], how)
+
+
+def chunk_of(model: Fitted, example: Example, rows: Any) -> Chunk:
+    return next(model.chunks(model.table(example.table(rows))))
+
+
+def check_estimates(example: Example, model: Fitted, rows: Any, members: Any, prior: float, how: str) -> None:
+    right = oracle_groups(example, model, rows, members, prior, how)
+    for key in example.keys:
+        for g, group in enumerate(right[key]):
+            check_group({name: value[g] for name, value in model.params[key].items()}, group)
+
+
+def oracle_groups(
+    example: Example, model: Fitted, rows: Any, members: Any, prior: float, how: str, before: Any = None
+) -> dict[Any, list[oracle.Group]]:
+    """What the oracle makes of the rows: each leaf's groups."""
+    family = example.family
+    cells = {key: example.leaf_cells(rows, key) for key in example.keys}
+    if family.name in ("normal", "lognormal"):
+        found = oracle.normals(family, [cells[key] for key in example.keys], members, prior, how)
+        return dict(zip(example.keys, found, strict=True))
+    if family.name == "multinormal":
+        key = example.keys[0]
+        return {key: oracle.multinormals(family, cells[key], members, prior, how, before)}
+    levels = {leaf.key: leaf.setting.levels for leaf in model.star.leaves}
+    return {key: oracle.estimate(family, cells[key], members, prior, how, levels[key]) for key in example.keys}
+
+
+def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e-11) -> None:
+    """One group's parameters; a variance that is nothing beside its column's is only held above zero."""
+    if "covariance" in mine:
+        return check_covariance(mine, right, tolerance)
+    unit = max(right.get("whole", 0.0), 1e-300) ** 0.5
+    for name, value in mine.items():
+        if name == "mean":
+            assert abs(value - right["mean"]) <= tolerance * unit + 4e-16 * abs(right["mean"])
+        elif name in ("variance", "spread") and right[name] < 1e-20 * unit**2 + 1e-280:
+            assert 0 < value <= 1e-20 * unit**2 + (1e-12 * abs(right["mean"])) ** 2 + 1e-250
+        else:
+            least = tolerance if name in ("probability", "shape") else 0.0
+            np.testing.assert_allclose(value, right[name], rtol=tolerance, atol=least)
+
+
+def check_covariance(mine: dict[str, Any], right: oracle.Group, tolerance: float) -> None:
+    unit = np.sqrt(np.maximum(right["whole"], 1e-300))
+    off = np.abs(mine["mean"] - right["mean"])
+    assert np.all(off <= tolerance * unit + 4e-16 * np.abs(right["mean"]))
+    wanted = np.array(right["covariance"]) / np.outer(unit, unit)
+    if np.linalg.eigvalsh(wanted).min() < 1e-9:  # a flat block meets its floor
+        own = np.sqrt(np.diagonal(mine["covariance"]))
+        assert np.linalg.eigvalsh(mine["covariance"] / np.outer(own, own)).min() > 0
+        return
+    np.testing.assert_allclose(mine["covariance"] / np.outer(unit, unit), wanted, rtol=tolerance, atol=tolerance)
+
+
+def condition(group: oracle.Group) -> float:
+    """How many times a rounding error of a covariance can grow in its density."""
+    if "covariance" not in group:
+        return 1.0
+    unit = np.sqrt(np.diagonal(group["covariance"]))
+    return float(np.linalg.cond(group["covariance"] / np.outer(unit, unit)))

@@ -1,0 +1,69 @@
+"""What a family draws follows the distribution it claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oracle
+from contract.checking import worked
+from contract.examples import Example, every_example
+
+DRAWS = 40_000
+
+
+@every_example
+@pytest.mark.parametrize("how", ["mean", "predictive"])
+def test_draws_follow_the_distribution(example: Example, how: str) -> None:
+    """Sums of features of many draws lie within six standard errors of where the oracle's densities put them."""
+    model = worked(example, how)
+    rng = np.random.default_rng(20)
+    for leaf in model.star.leaves:
+        for g in range(2):
+            drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
+            group = {name: value[g] for name, value in model.params[leaf.key].items()}
+            check_draws(leaf, drawn, group, g)
+
+
+def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> None:
+    if leaf.family.discrete:
+        check_shares(np.bincount(drawn, minlength=len(leaf.setting.levels) + 1)[1:], group["probability"])
+    elif leaf.family.name == "multinomial":
+        check_shares(drawn.sum(axis=0), group["probability"])
+    elif leaf.family.name == "binomial":
+        share = group["probability"]
+        check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
+    elif leaf.family.name == "multinormal":
+        check_block(drawn, group)
+    else:
+        params = {name: np.array([value]) for name, value in group.items()}
+        check_steps(np.sort(drawn), lambda x: float(leaf.family.cdf(params, x)[0]))
+
+
+def check_shares(counts: np.ndarray, shares: Any) -> None:
+    shares = np.asarray(shares)
+    assert counts.sum() == DRAWS
+    assert np.all(np.abs(counts - DRAWS * shares) <= 6 * np.sqrt(DRAWS * shares * (1 - shares)) + 1e-9)
+
+
+def check_steps(drawn: np.ndarray, cdf: Any) -> None:
+    """The share of draws at or below each of many points, against the family's own."""
+    for x in drawn[:: DRAWS // 40]:
+        below, right = np.searchsorted(drawn, x, side="right") / DRAWS, cdf(x)
+        assert abs(below - right) <= 6 * np.sqrt(max(right * (1 - right), 1e-4) / DRAWS)
+
+
+def check_block(drawn: np.ndarray, group: oracle.Group) -> None:
+    """Squared distances from the mean follow F (chi-squared over freedom), all directions alike."""
+    from scipy.stats import chi2, f
+
+    factor = np.linalg.cholesky(group["covariance"])
+    moved = np.linalg.solve(factor, (drawn - group["mean"]).T)
+    d, distance = len(moved), np.sort((moved**2).sum(axis=0) / group.get("spread", 1.0))
+    law = f(d, group["freedom"]) if "freedom" in group else None
+    check_steps(distance, lambda x: float(law.cdf(x / d)) if law else float(chi2.cdf(x, d)))
+    signs = (moved > 0).sum(axis=1) / DRAWS
+    both = ((moved[0] > 0) == (moved[1] > 0)).mean()
+    assert np.all(np.abs([*signs, both] - np.array(0.5)) <= 6 * 0.5 / np.sqrt(DRAWS))
