@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from softcount.cli.choose import Trial
+    from softcount.learn.choose import Trial
     from softcount.learn.evaluate import Evaluation
     from softcount.models.fitted import Fitted
     from softcount.models.leaves import Wishes
@@ -143,7 +143,7 @@ def _grouped(
     request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell
 ) -> tuple[Fitted, list[Trial]]:
     """The classes asked for, or as many as pay for themselves."""
-    from softcount.cli.choose import best_of
+    from softcount.learn.choose import best_of
     from softcount.learn.fit import Starts, fit_groups
 
     def with_groups(groups: int, starts: int) -> Fitted:

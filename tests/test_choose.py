@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.cli.choose import MOST_CLASSES, best_of, bic
+from softcount.learn.choose import MOST_CLASSES, best_of, bic
 
 
 @dataclass
