@@ -109,7 +109,7 @@ def multinormals(
     d = len(cells[0])
     weights = [[row[g] for row in members] for g in range(len(members[0]))]
     parts = [_block_moments(cells, own, before[g] if before else None) for g, own in enumerate(weights)]
-    whole = _whole_spreads(parts, d)
+    whole = _whole_spreads(cells, [math.fsum(row) for row in members], d)
     imagined = 0.0 if how == "ml" else prior
     scatters = [_with_prior(part[2], imagined, whole) for part in parts]
     masses = [float(part[0]) + imagined for part in parts]
@@ -128,14 +128,9 @@ def _with_prior(scatter: Any, imagined: float, whole: Sequence[float]) -> Matrix
     return [[float(scatter[i][j]) + (imagined * whole[i] if i == j else 0.0) for j in size] for i in size]
 
 
-def _whole_spreads(parts: Sequence[Any], d: int) -> list[float]:
-    """Each column's variance over all rows, groups joined."""
-    rows = sum(part[0] for part in parts)
-    spreads = []
-    for i in range(d):
-        middle = sum(part[0] * part[1][i] for part in parts) / rows
-        spreads.append(float(sum(part[2][i][i] + part[0] * (part[1][i] - middle) ** 2 for part in parts) / rows))
-    return spreads
+def _whole_spreads(cells: Cells, weights: Sequence[float], d: int) -> list[float]:
+    """Each column's variance over all the rows that have a value of it."""
+    return [float(_spread(_moments([cell[i] for cell in cells], weights))) for i in range(d)]
 
 
 def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None) -> Moments:

@@ -207,3 +207,14 @@ def test_one_kind_for_every_column_of_a_file_leaves_the_target_out(tmp_path):
     model = sc.NaiveBayes(kinds="normal").fit(tmp_path / "a.csv", "y")
     assert {key: family.name for key, family in model.fitted_.families.items()} == {"x": "normal", "z": "normal"}
     np.testing.assert_allclose(model.params_["x"]["mean"], [2.0, 2.0])
+
+
+def test_what_was_said_of_a_table_when_it_was_opened_holds_when_it_is_fitted(tmp_path):
+    (tmp_path / "a.csv").write_text("x,z,w,y\n1,-99,3,p\n2,1,5,q\n3,3,1,p\n2,2,2,q\n")
+    said = {"x": "categorical", "w": "ignore"}
+    for target in ("y", None):
+        table = sc.read(tmp_path / "a.csv", kinds=said, missing=("-99",))
+        model = sc.NaiveBayes().fit(table, target) if target else sc.Mixture(1, kinds={"y": "ignore"}).fit(table)
+        names = {key: family.name for key, family in model.fitted_.families.items()}
+        assert names == {"x": "categorical", "z": "normal"}
+        assert model.params_["z"]["mean"].min() > 0

@@ -90,7 +90,9 @@ def same_model(model: sc.NaiveBayes, whole: sc.NaiveBayes, X: pd.DataFrame, rtol
     for key, params in whole.params_.items():
         for name, value in params.items():
             np.testing.assert_allclose(model.params_[key][name], value, rtol=rtol, err_msg=f"{key} {name}")
-    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-9, atol=1e-13)
+    # At 1e8 deviations from zero the last bit of a mean moves a log-density by 1e-8.
+    loose = 1e-6 if "far" in X else 1e-11
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=loose, atol=1e-13)
 
 
 @pytest.mark.parametrize("estimate", ["mean", "ml", "predictive"])

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.estimators.inputs import checked, known_columns, refuse_fraction, refuse_negative, say_met
+from softcount.estimators.inputs import (
+    checked,
+    declared_kinds,
+    known_columns,
+    refuse_fraction,
+    refuse_negative,
+    say_met,
+)
 from softcount.learn.em import Stop
 from softcount.learn.fit import Plan
 from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
@@ -78,7 +85,7 @@ class FittedEstimator(BaseEstimator):
     def _forced(self, wishes: Wishes, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Kinds that the user's families force on columns; one family for all forces it on every column."""
         if wishes.everything is None or hasattr(data, "tocsr"):
-            return wishes.forced
+            return {key: kind for key, kind in declared_kinds(data).items() if key != target} | wishes.forced
         columns = known_columns(data) or list(range(np.shape(data)[1]))
         return {key: wishes.everything.kind for key in columns if key != target}
 

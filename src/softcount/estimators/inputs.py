@@ -143,6 +143,13 @@ def say_met(table: Table) -> None:
         warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
 
 
+def declared_kinds(X: Any) -> dict[Any, Any]:
+    """What was said of the columns of a table when it was opened; nothing of anything else."""
+    if not isinstance(X, Table):
+        return {}
+    return {spec.key: spec.kind if spec.used else "ignore" for spec in X.schema.fields if spec.declared}
+
+
 def known_columns(X: Any) -> list[Any]:
     """The names of a table's columns, where it has names; of a file, from its head."""
     if isinstance(X, (str, os.PathLike)) and os.fspath(X) != "-":

@@ -131,7 +131,7 @@ class Categorical(Family):
 
     def check_params(self, params: Params) -> str | None:
         shares = params["probability"]
-        if (shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9:
+        if shares.shape[-1] and ((shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9):
             return "its probabilities do not sum to one"
         unseen = params.get("unseen", np.zeros(1))
         return None if ((unseen >= 0) & (unseen <= 1)).all() else "its share for levels never seen is no share"

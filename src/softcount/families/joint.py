@@ -12,11 +12,11 @@ import numpy as np
 from softcount.errors import ResourceError
 from softcount.families.base import How, Hyper, Params, Setting, register
 from softcount.families.categorical import Categorical, concentration, estimated
+from softcount.families.holes import Shared, extended
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 
 MOST_CELLS = 20_000_000
-STEPS = 200
 
 
 @register
@@ -64,22 +64,10 @@ class Joint(Categorical):
         whole, partial = self._split(stats)
         flat = whole.reshape(*stats.shape[:-1], -1)
         if partial.any():
-            shares = self._shared_out(whole, partial, estimated(flat, hyper["alpha"], "mean", self.name), hyper, how)
+            shares = Shared(whole, partial, hyper["alpha"], how, len(self.shape)).shares()
         else:
             shares = estimated(flat, hyper["alpha"], how, self.name)
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
-
-    def _shared_out(self, whole: np.ndarray, partial: np.ndarray, shares: np.ndarray, hyper: Hyper, how: How) -> Any:
-        """Shares that count a partly missing row towards every combination it could be, to convergence."""
-        for _ in range(STEPS):
-            before = shares
-            table = shares.reshape(whole.shape)
-            ratio = np.divide(partial, extended(table, len(self.shape)), out=np.zeros_like(partial), where=partial > 0)
-            expected = table * spread_back(ratio, len(self.shape))
-            shares = estimated((whole + expected).reshape(shares.shape), hyper["alpha"], how, self.name)
-            if np.abs(shares - before).max() < 1e-14:
-                break
-        return shares
 
     def table(self, params: Params) -> np.ndarray:
         shares = params["probability"]
@@ -117,17 +105,3 @@ def joint_of(levels: list[tuple[object, ...]], groups: int) -> tuple[Joint, tupl
             "Split the block into smaller ones, or model the columns one by one."
         )
     return Joint(shape), tuple(product(*levels))
-
-
-def extended(table: np.ndarray, columns: int) -> np.ndarray:
-    """The table with a 'missing' level first in each column, holding the sum over that column."""
-    for axis in range(table.ndim - columns, table.ndim):
-        table = np.concatenate([table.sum(axis=axis, keepdims=True), table], axis=axis)
-    return table
-
-
-def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
-    """For every full combination, the sum over the patterns it could stand behind."""
-    for axis in range(ratio.ndim - columns, ratio.ndim):
-        ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
-    return ratio

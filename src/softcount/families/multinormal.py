@@ -95,12 +95,14 @@ class Multinormal(Family):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))
-        d, mass = mean.shape[-1], float(rows.ravel()[0])
+        d, mass, middle = mean.shape[-1], float(rows.ravel()[0]), mean[0]
         spread = np.diagonal(scatter[0], axis1=-2, axis2=-1) / mass if mass > 0 else np.ones(d)
+        if setting.blank is not None:
+            middle, spread = setting.blank
         # A column with no spread at all still needs a width: its own resolution.
-        resolution = np.finfo(float).eps * np.maximum(np.abs(mean[0]), np.abs(setting.anchor * setting.scale))
-        whole = np.maximum(spread, np.maximum(resolution, 1e-150) ** 2)
-        hyper = {"centre": mean[0], "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
+        resolution = np.finfo(float).eps * np.maximum(np.abs(middle), np.abs(setting.anchor * setting.scale))
+        whole = np.maximum(spread, np.maximum(resolution, 1e-140) ** 2)
+        hyper = {"centre": middle, "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
         if isinstance(prior, NormalInverseWishart):
             unit = setting.scale
             return hyper | {
@@ -111,7 +113,7 @@ class Multinormal(Family):
             }
         nu = scalar_prior(prior, self)
         scatter0 = nu * whole[..., None] * np.eye(d)
-        return hyper | {"mu": mean[0], "kappa": np.array(0.0), "nu": np.array(nu), "scatter": scatter0}
+        return hyper | {"mu": middle, "kappa": np.array(0.0), "nu": np.array(nu), "scatter": scatter0}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         rows, mean, scatter = block_moments(stats)

@@ -256,7 +256,7 @@ def _given_shares(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str, 
         shares = [said.get(level, by_text.get(str(level), 0.0)) for level in leaf.setting.levels]
         table = np.stack([np.broadcast_to(np.asarray(share, dtype=float), (groups,)) for share in shares], axis=1)
     shaped = table.shape == (groups, len(leaf.setting.levels))
-    if not shaped or not (table >= 0).all() or np.abs(table.sum(axis=1) - 1).max() > 1e-6:
+    if not shaped or not (table >= 0).all() or (table.size and np.abs(table.sum(axis=1) - 1).max() > 1e-6):
         raise DataError(f"init: the probabilities of column {leaf.key!r} must sum to one in each of {groups} groups.")
     unseen = np.zeros(groups)
     return {"probability": table, "unseen": unseen}

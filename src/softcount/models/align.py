@@ -215,7 +215,7 @@ def _united_schema(left: Schema, right: Schema) -> Schema:
 
 
 def _united_leaf(leaf: Leaf, schema: Schema, other: Leaf, groups: int) -> Leaf:
-    setting = replace(leaf.setting, groups=groups)
+    setting = replace(leaf.setting, groups=groups, blank=None)
     if isinstance(leaf.family, Joint):
         family, levels = joint_of([schema[c].levels for c in leaf.columns], groups)
         return replace(leaf, family=family, setting=replace(setting, levels=levels))

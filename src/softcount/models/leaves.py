@@ -126,7 +126,8 @@ def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -
             "Declare it categorical."
         )
     anchor, scale = np.array([spec.anchor]), np.array([spec.scale])
-    return Leaf(spec.key, (spec.key,), family, Setting((spec.key,), groups, spec.levels, anchor, scale, floor))
+    levels = spec.levels if family.discrete else (spec.key,)
+    return Leaf(spec.key, (spec.key,), family, Setting((spec.key,), groups, levels, anchor, scale, floor))
 
 
 def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Leaf:

@@ -177,8 +177,9 @@ class Star:
     # -- counts -> parameters
 
     def stats(self, counts: Counts) -> dict[Key, Twofold]:
-        """Each leaf's own (groups x features) statistics."""
-        return {leaf.key: plate.stats(counts.arrays, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)}
+        """Each leaf's own (groups x features) statistics, in the order of the leaves."""
+        places = {leaf.key: (plate, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)}
+        return {leaf.key: places[leaf.key][0].stats(counts.arrays, places[leaf.key][1]) for leaf in self.leaves}
 
     def unstacked(self, counts: Counts) -> Counts:
         """The same counts under the names of the leaves: what is saved, merged and shown."""
