@@ -1,7 +1,6 @@
 """Each compiled kernel on one and on two threads, beside a plain read of the same memory and, for scores, a bare GEMM.
 
-Run with `python benchmarks/kernels.py`. Times are the best of several, in milliseconds, over chunks of 32,768 rows
-(8,192 for the latent class iteration, tiles of 4,096 rows inside predictions), one chunk to a thread at a time.
+Run with `python -m benchmarks kernels`. Times are the best of several over chunks of 32,768 rows (8,192 for the latent class iteration, tiles of 4,096 rows inside predictions), one chunk to a thread at a time.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.timing import Span
 from softcount.kernels import fused
 
 CHUNK = 32_768
 TILE = 4_096
-REPEATS = 9
 Work = Callable[[int, int], object]
 
 
@@ -41,10 +40,10 @@ def once(job: Job, pool: ThreadPoolExecutor | None) -> float:
     return time.perf_counter() - begun
 
 
-def report(job: Job, pool: ThreadPoolExecutor) -> None:
+def report(job: Job, pool: ThreadPoolExecutor, rounds: int) -> Span:
     once(job, None)
-    one, two = (1e3 * min(once(job, how) for _ in range(REPEATS)) for how in (None, pool))
-    print(f"{job.name:<54}{one:>10.2f}{two:>10.2f}{1e6 * one / job.rows:>10.1f}", flush=True)
+    best = {threads: min(once(job, how) for _ in range(rounds)) for threads, how in ((1, None), (2, pool))}
+    return Span(job.name, job.rows, best)
 
 
 def read(array: np.ndarray) -> Work:
@@ -141,14 +140,9 @@ def class_jobs(rng: np.random.Generator) -> Iterator[Job]:
     yield Job("the same, 10 % missing", rows, iteration, chunk)
 
 
-def main() -> None:
+def run(rounds: int) -> Iterator[Span]:
     rng = np.random.default_rng(0)
-    print(f"{'milliseconds':<54}{'1 thread':>10}{'2 threads':>10}{'ns/row':>10}")
     with threadpool_limits(1), ThreadPoolExecutor(2) as pool:
         for jobs in (real_jobs, code_jobs, class_jobs):
             for job in jobs(rng):
-                report(job, pool)
-
-
-if __name__ == "__main__":
-    main()
+                yield report(job, pool, 2 * rounds)

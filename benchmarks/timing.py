@@ -12,6 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 THREADS = (1, 2)
+LONG_ENOUGH = 40.0
+"""Seconds after which a race ends early, once every contestant has been timed three times."""
 BLOCK = 32_768
 """Rows that one thread reads or multiplies at a time when the limit is measured."""
 
@@ -83,10 +85,27 @@ class Bound:
         }  # fmt: skip
 
 
-Result = Ratio | Bound
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Seconds of something by itself on each number of threads."""
+
+    work: str
+    rows: int
+    seconds: Mapping[int, float]
+    met: None = None
+
+    def cells(self) -> list[str]:
+        return [self.work, *map(spell, self.seconds.values()), f"{1e9 * self.seconds[1] / self.rows:.1f} ns"]
+
+    def facts(self) -> dict[str, Any]:
+        return {"work": self.work, "rows": self.rows, "seconds": dict(self.seconds)}
+
+
+Result = Ratio | Bound | Span
 
 RATIO_HEAD = ["work", "threads", "ours", "peer", "ratio", "target", "", "limit"]
 BOUND_HEAD = ["work", "measured", "target", "", "beside"]
+SPAN_HEAD = ["work", *(f"{count} threads" if count > 1 else "1 thread" for count in THREADS), "a row"]
 
 
 def word(met: bool | None) -> str:
@@ -117,7 +136,10 @@ def race(contestants: Mapping[str, Run], rounds: int, threads: Sequence[int] = T
     is not counted, because it compiles, loads and touches memory for the first time. BLAS gets as many threads.
     """
     best: Best = {}
+    begun = time.perf_counter()
     for turn in range(rounds + 1):
+        if turn > 3 and time.perf_counter() - begun > LONG_ENOUGH:
+            break
         for count in threads:
             with threadpool_limits(count):
                 for name, run in contestants.items():
@@ -177,9 +199,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Ratios and bounds, each in a table of their own."""
+    """Ratios, bounds and spans, each in a table of their own."""
     parts = []
-    for kind, head in ((Ratio, RATIO_HEAD), (Bound, BOUND_HEAD)):
+    for kind, head in ((Ratio, RATIO_HEAD), (Bound, BOUND_HEAD), (Span, SPAN_HEAD)):
         rows = [result.cells() for result in results if isinstance(result, kind)]
         if rows:
             parts.append(markdown(head, rows))
