@@ -116,7 +116,9 @@ def multinormals(
     if family.covariance == "tied":
         scatters = [[[math.fsum(s[i][j] for s in scatters) for j in range(d)] for i in range(d)]] * len(parts)
         masses = [math.fsum(masses)] * len(parts)
-    shaped = [_shaped(family.covariance, scatter, mass, d) for scatter, mass in zip(scatters, masses, strict=True)]
+    apart = [[whole[i] if i == j else 0.0 for j in range(d)] for i in range(d)]
+    pairs = [(scatter, mass) if mass else (apart, 1.0) for scatter, mass in zip(scatters, masses, strict=True)]
+    shaped = [_shaped(family.covariance, scatter, mass, d) for scatter, mass in pairs]
     return [
         {"mean": [float(m) for m in part[1]], "covariance": covariance, "whole": whole}
         for part, covariance in zip(parts, shaped, strict=True)

@@ -220,7 +220,9 @@ def _joint_fit(cells: Cells, members: Members, prior: float, how: str, levels: S
     return found
 
 
-def joint_height(cells: Cells, weights: Sequence[float], table: Sequence[float], levels: Sequence[Any], extra: float) -> float:
+def joint_height(
+    cells: Cells, weights: Sequence[float], table: Sequence[float], levels: Sequence[Any], extra: float
+) -> float:
     """What the shares of a joint table climb: the rows' log-likelihood with `extra` imagined counts a combination."""
     group = {"probability": table}
     rows = math.fsum(w * _joint(cell, group, levels) for cell, w in zip(cells, weights, strict=True) if w)

@@ -15,7 +15,7 @@ from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.learn.em import Stop
 from softcount.learn.evaluate import SMALLEST, Evaluation, _Split, cross_validate, hold_out
-from softcount.learn.fit import Plan
+from softcount.learn.plan import Plan
 from softcount.models.leaves import wishes_of
 from softcount.run.threads import Threads
 from softcount.table import Chunk, open_table

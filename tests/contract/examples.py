@@ -37,7 +37,7 @@ TRIES = int(os.environ.get("SOFTCOUNT_TRIES", "0"))
 """Tables that Hypothesis makes for each law and family; set it to look harder, with new tables every time."""
 
 LAWS = settings(
-    max_examples=TRIES or 12,
+    max_examples=TRIES or 4,
     derandomize=not TRIES,
     deadline=None,
     database=None,

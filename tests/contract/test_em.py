@@ -125,6 +125,27 @@ def test_one_step_of_a_mixture_matches_the_row_by_row_oracle(example: Example, h
     law()
 
 
+@every_example
+@pytest.mark.parametrize("how", PLUGGED)
+def test_one_step_with_gaps_matches_the_row_by_row_oracle(example: Example, how: str) -> None:
+    @LAWS
+    @given(st.data())
+    def law(data: Any) -> None:
+        rows, names = data.draw(named(example))
+        labels = [*hidden(names)[:-1], None]
+        settings = {"kinds": example.kinds, "estimate": how, "tol": 0.0, "n_jobs": 1}
+        stay = sc.NaiveBayes(max_iter=0, **settings).fit(example.table(rows), labels).fitted_
+        step = sc.NaiveBayes(max_iter=1, **settings).fit(example.table(rows), labels).fitted_
+        assert step.n_iter == 1
+        logs = joints(example, stay, rows)
+        pinned = {"u": [1.0, 0.0], "v": [0.0, 1.0]}
+        members = [pinned.get(label) or oracle.posterior(row) for label, row in zip(labels, logs, strict=True)]
+        check_step(example, stay, step, rows, members, how)
+        assert step.shares == pytest.approx(oracle.shares(members), rel=1e-8, abs=1e-9)
+
+    law()
+
+
 def check_step(example: Example, before: Fitted, after: Fitted, rows: Any, members: Any, how: str) -> None:
     """The estimates after one step, against those the oracle makes of these memberships."""
     for key in example.keys:

@@ -134,7 +134,7 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
 
 
 def _labelled(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Fitted:
-    from softcount.learn.fit import fit_labelled
+    from softcount.learn.labelled import fit_labelled
 
     return fit_labelled(table, _plan(request, asked, 1.0, None), threads)
 
@@ -144,7 +144,7 @@ def _grouped(
 ) -> tuple[Fitted, list[Trial]]:
     """The classes asked for, or as many as pay for themselves."""
     from softcount.learn.choose import best_of
-    from softcount.learn.fit import Starts, fit_groups
+    from softcount.learn.groups import Starts, fit_groups
 
     def with_groups(groups: int, starts: int) -> Fitted:
         plan = _plan(request, asked, "row", _starts_made(tell, starts, groups))
@@ -159,7 +159,7 @@ def _grouped(
 
 def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) -> Any:
     from softcount.learn.em import Stop
-    from softcount.learn.fit import Plan
+    from softcount.learn.plan import Plan
 
     chosen = prior if request.prior is None else request.prior
     how: Any = request.estimate

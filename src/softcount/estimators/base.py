@@ -22,7 +22,7 @@ from softcount.estimators.inputs import (
     say_met,
 )
 from softcount.learn.em import Stop
-from softcount.learn.fit import Plan
+from softcount.learn.plan import Plan
 from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
 from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes, wishes_of

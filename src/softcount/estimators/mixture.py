@@ -14,7 +14,7 @@ from softcount.estimators.base import FittedEstimator
 from softcount.estimators.inputs import checked, refuse_fraction, remember_columns, weights_of, without_zeros
 from softcount.estimators.naive_bayes import prior_levels
 from softcount.learn.em import Stop
-from softcount.learn.fit import Starts, fit_groups
+from softcount.learn.groups import Starts, fit_groups
 from softcount.learn.start import start_levels
 from softcount.models.fitted import Fitted
 from softcount.run.threads import Threads

@@ -25,7 +25,8 @@ from softcount.estimators.inputs import (
 )
 from softcount.families import Joint
 from softcount.learn.em import Stop
-from softcount.learn.fit import Plan, fit_labelled, imagine_classes, state_notes
+from softcount.learn.labelled import fit_labelled, imagine_classes
+from softcount.learn.plan import Plan, state_notes
 from softcount.models.align import Older, aligned, refuse_overdrawn, united
 from softcount.models.fitted import Fitted
 from softcount.models.linear import linear_form

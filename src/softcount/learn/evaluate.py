@@ -13,15 +13,8 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.learn.fit import (
-    LABELLED_FLOOR,
-    Plan,
-    cells_of,
-    climb_labelled,
-    holes_in_blocks,
-    imagine_classes,
-    with_older,
-)
+from softcount.learn.labelled import climb_labelled, holes_in_blocks, imagine_classes, with_older
+from softcount.learn.plan import LABELLED_FLOOR, Plan, cells_of
 from softcount.models.align import reordered
 from softcount.models.leaves import leaves_of
 from softcount.models.plates import Kernels

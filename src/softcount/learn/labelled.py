@@ -1,0 +1,194 @@
+"""Known classes: naive Bayes in one pass, EM where some labels or cells of a block are hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.families import How, Multinormal
+from softcount.learn.em import Climb, climb, expected
+from softcount.learn.plan import (
+    LABELLED_FLOOR,
+    Plan,
+    absent,
+    cells_of,
+    climb_note,
+    or_empty,
+    plug,
+    replace_how,
+    retyping,
+    state_notes,
+    way_facts,
+)
+from softcount.learn.start import open_params
+from softcount.models.align import Older, aligned, reordered
+from softcount.models.blanks import with_blanks
+from softcount.models.fitted import Fitted
+from softcount.models.leaves import leaves_of, priors_of
+from softcount.models.plates import Kernels
+from softcount.models.settle import Settling, remapped, settling
+from softcount.models.star import Imagined, Star, StarParams, best_evidence
+from softcount.run.threads import Threads, total
+from softcount.table import Chunk, Table
+
+
+def fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None = None) -> Fitted:
+    """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
+    fitted = retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, threads, classes))
+    if not fitted.counts.finite:
+        _refuse_infinite(table)
+    return fitted
+
+
+def _refuse_infinite(table: Table) -> None:
+    """Sums that are not finite come from cells that are not: read again, checking each, to name the first."""
+    for task in table.tasks():
+        task()
+    raise DataError("the numbers of some column are too large to be squared and added. Divide the column by its scale.")
+
+
+def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None) -> Fitted:
+    fast = Kernels(cells_of(table))
+    counts, settled, kept = _tallied(table, plan, threads, fast, classes)
+    names = settled.classes
+    if counts.rows <= 0:
+        raise DataError(
+            "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
+        )
+    leaves = leaves_of(settled.schema, plan.wishes, len(names), table.bag_width, LABELLED_FLOOR)
+    star = Star(settled.schema, leaves, len(names), fast, plan.unlabelled_weight)
+    counts = star.unstacked(counts)
+    imagined = imagine_classes(star, counts, plan)
+    counts, imagined = with_older(star, counts, imagined, plan, names)
+    notes = [*table.notes, *settled.notes, *chosen_notes(star, counts, plan)]
+    params = star.estimate(counts, replace_how(imagined, plug(plan.how)))
+    hidden = _hidden(table, star, plan)
+    way = None
+    if hidden and isinstance(plan.prior, Older):
+        raise DataError(
+            f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
+            "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
+        )
+    if hidden:
+        kept = kept or list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
+        way, imagined = climb_labelled(star, kept, params, imagined, plan, threads)
+        counts, params = way.counts, way.params
+        notes.append(climb_note(hidden, way))
+    if plan.estimate == "predictive" or plan.how != plug(plan.how):
+        params = star.estimate(counts, imagined)
+    notes += state_notes(star, params, imagined, names)
+    return Fitted(
+        star=star, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
+        notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
+        missing=absent(star, counts, table), **way_facts(way, plan, counts),
+    )  # fmt: skip
+
+
+def _tallied(
+    table: Table, plan: Plan, threads: Threads, fast: Any, classes: Sequence[Any] | None
+) -> tuple[Counts, Settling, list[Chunk] | None]:
+    """Counts of labelled rows with levels and classes in sorted order, and the chunks if they had to be kept."""
+    groups = len(classes) if classes is not None else 1
+    kept = None
+    if any(family.name == "joint" for family in plan.wishes.families.values()):
+        raw = list(threads.map(lambda task: task(), table.tasks()))
+        settled = settling(table, plan.wishes, None, classes)
+        kept = [remapped(chunk, settled, table) for chunk in raw]
+        leaves = leaves_of(settled.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
+        star = Star(settled.schema, leaves, len(settled.classes), fast)
+        counts = total(threads, lambda chunk: star.tally(star.prepare(chunk, base=False)), kept)
+        return or_empty(counts), settled, kept
+    leaves = leaves_of(table.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
+    star = Star(table.schema, leaves, groups, fast)
+    counts = total(threads, lambda task: star.tally(star.prepare(task(), base=False)), table.tasks())
+    counts = or_empty(counts)
+    settled = settling(table, plan.wishes, counts, classes)
+    return reordered(counts, star, settled), settled, None
+
+
+def _hidden(table: Table, star: Star, plan: Plan) -> str:
+    """What is hidden that one pass cannot count, in words, or nothing."""
+    if table.unknown_labels and plan.unlabelled_weight > 0:
+        return f"{table.unknown_labels:,} rows without a label used as unlabelled"
+    return holes_in_blocks(table, star)
+
+
+def holes_in_blocks(table: Table, star: Star) -> str:
+    """The first correlated block with missing cells, in words, or nothing."""
+    for leaf in star.leaves:
+        if isinstance(leaf.family, Multinormal) and any(table.missing.get(c) for c in leaf.columns):
+            return f"holes in the block {leaf.key}"
+    return ""
+
+
+def climb_labelled(
+    star: Star, kept: list[Chunk], params: StarParams, imagined: Imagined, plan: Plan, threads: Threads
+) -> tuple[Climb, Imagined]:
+    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block."""
+    star, bare = with_blanks(star, kept), star
+    ready = list(threads.map(star.prepare, kept))
+    if star is not bare:
+        counts = star.unstacked(or_empty(total(threads, star.tally, ready)))
+        imagined = imagine_classes(star, counts, plan)
+        params = star.estimate(counts, replace_how(imagined, plug(plan.how)))
+    everything = expected(star, params, ready, threads)
+    if np.isneginf(everything.log_likelihood):
+        # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
+        params = open_params(star, replace_how(imagined, plug(plan.how)), ready)
+        everything = expected(star, params, ready, threads)
+    imagined = imagine_classes(star, everything, plan)
+    way = climb(star, replace_how(imagined, plug(plan.how)), ready, params, threads, plan.stop, plan.watch)
+    return way, imagined
+
+
+def imagine_classes(star: Star, counts: Counts, plan: Plan) -> Imagined:
+    """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted."""
+    priors = priors_of(_own_prior(plan.prior), star.leaves, 1.0)
+    root, root_how = _class_root(plan.class_prior, star.groups)
+    return star.imagine(counts, priors, root, plan.how, root_how)
+
+
+def chosen_notes(star: Star, counts: Counts, plan: Plan) -> list[str]:
+    """What `"auto"` chose, column by column."""
+    priors = priors_of(_own_prior(plan.prior), star.leaves, 1.0)
+    auto = [leaf for leaf in star.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    return [
+        f"column {leaf.key!r}: a prior of {best_evidence(leaf, counts.arrays[leaf.key]):.4g} has the best evidence."
+        for leaf in auto
+    ]
+
+
+def _class_root(class_prior: Any, groups: int) -> tuple[Any, How]:
+    if class_prior is None:
+        return 0.0, "ml"
+    if isinstance(class_prior, str) and class_prior == "uniform":
+        return np.full(groups, 1.0 / groups), "ml"
+    try:
+        shares = np.asarray(class_prior, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"class_prior={class_prior!r} is not known. Use None, 'uniform', a number, or one share per class."
+        ) from None
+    if shares.ndim == 0:
+        return float(shares), "mean"
+    if shares.shape != (groups,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-8:
+        raise DataError(f"class_prior must be {groups} shares, one per class in sorted order, that sum to one.")
+    return shares, "ml"
+
+
+def _own_prior(prior: Any) -> Any:
+    return prior.prior if isinstance(prior, Older) else prior
+
+
+def with_older(
+    star: Star, counts: Counts, imagined: Imagined, plan: Plan, names: Sequence[Any]
+) -> tuple[Counts, Imagined]:
+    """The older model's counts, times its weight, added to what was observed."""
+    if not isinstance(plan.prior, Older):
+        return counts, imagined
+    both = counts + aligned(plan.prior.model, star, names) * plan.prior.weight
+    return both, imagine_classes(star, both, plan)

@@ -1,0 +1,136 @@
+"""How to fit, and what any fit has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.families import HOWS, How
+from softcount.families.base import NEVER_BELOW_ONE
+from softcount.learn.em import Climb, Stop, Watch
+from softcount.models.fitted import Fitted
+from softcount.models.leaves import Wishes
+from softcount.models.star import Imagined, Star, StarParams
+from softcount.table import Contradiction, Table
+
+MANY_CELLS = 1 << 40
+"""What a stream of unknown length is taken to hold."""
+MIXTURE_FLOOR = 1e-6
+LABELLED_FLOOR = 1e-24
+"""Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to fit: the user's wishes for columns, priors and estimates, and when to stop."""
+
+    wishes: Wishes = field(default_factory=Wishes)
+    prior: Any = 1.0
+    estimate: How = "mean"
+    class_prior: Any = None
+    unlabelled_weight: float = 1.0
+    stop: Stop = field(default_factory=Stop)
+    target: Any = None
+    watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        if self.estimate not in HOWS:
+            raise DataError(f"estimate={self.estimate!r} is not known. Use one of {', '.join(HOWS)}.")
+
+    @property
+    def how(self) -> How:
+        """How EM estimates: Jeffreys' and row priors have no mode and imply `mean`."""
+        if self.estimate == "map" and isinstance(self.prior, str) and self.prior in NEVER_BELOW_ONE:
+            return "mean"
+        return self.estimate
+
+
+def retyping(table: Table, attempt: Callable[[Table], Fitted]) -> Fitted:
+    """Try to fit; where later rows contradict what the first ones suggested, start again with wider kinds."""
+    while True:
+        try:
+            return attempt(table)
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+def or_empty(counts: Counts | None) -> Counts:
+    if counts is None:
+        raise DataError("the table has no rows.")
+    return counts
+
+
+def replace_how(imagined: Imagined, how: How) -> Imagined:
+    return replace(imagined, how=how)
+
+
+def plug(how: How) -> How:
+    """EM plugs estimates in: predictive densities are for the end."""
+    return "mean" if how == "predictive" else how
+
+
+def way_facts(way: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
+    if way is None:
+        return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
+    how = plug(plan.how)
+    names = {
+        "ml": "log-likelihood",
+        "map": "log-likelihood + log prior",
+        "mean": "log-likelihood + log prior of concentration a + 1",
+    }
+    return {
+        "trace": way.trace,
+        "converged": way.converged,
+        "log_likelihood": counts.log_likelihood,
+        "objective": names[how],
+    }
+
+
+def climb_note(hidden: str, way: Climb) -> str:
+    state = "converged" if way.converged else "stopped"
+    return f"{hidden}: EM {state} after {way.n_iter} iterations."
+
+
+def state_notes(star: Star, params: StarParams, imagined: Imagined, names: Sequence[Any]) -> list[str]:
+    """What is odd about a model of known classes as it stands."""
+    notes = degenerate_notes(star, params, imagined)
+    if len(names) == 1:
+        only = names[0].item() if isinstance(names[0], np.generic) else names[0]
+        notes.append(f"only one class, {only!r}: every prediction will be it.")
+    return notes
+
+
+def degenerate_notes(star: Star, params: StarParams, imagined: Imagined) -> list[str]:
+    """Groups whose variance met its floor."""
+    notes = []
+    for leaf in star.leaves:
+        floor = imagined.leaves[leaf.key].get("floor")
+        variance = params.leaves[leaf.key].get("variance")
+        if floor is not None and variance is not None and (variance <= floor).any():
+            at = ", ".join(str(g) for g in np.flatnonzero(variance <= floor))
+            notes.append(f"column {leaf.key!r} does not vary in group {at}: its variance is held at a floor.")
+    return notes
+
+
+def absent(star: Star, counts: Counts, table: Table) -> dict[Any, float]:
+    """Missing cells of each column: the rows' weight less what the column's own counts hold."""
+    found: dict[Any, float] = {}
+    for leaf in star.leaves:
+        observed = leaf.family.observed(counts.arrays[leaf.key].hi)
+        if observed is None:
+            found |= {column: float(table.missing.get(column, 0)) for column in leaf.columns}
+        else:
+            found[leaf.key] = max(0.0, round(counts.rows - observed, 9))
+    return found
+
+
+def cells_of(table: Table) -> int:
+    """How much there is to count: decides between plain NumPy and compiled kernels."""
+    if table.n_rows is None:
+        return MANY_CELLS
+    return table.n_rows * max(1, len(table.schema.used))
