@@ -21,11 +21,11 @@ SUITES = {
     "latent": "an EM iteration of latent classes beside StepMix",
     "frame": "a mixed pandas frame to a fitted model beside a scikit-learn pipeline",
     "startup": "`softcount --help` and a small fit from the shell",
-    "large": "a CSV of 1 GB fitted from the shell (with --large, or by name)",
-    "kernels": "each compiled kernel by itself (by name only)",
+    "large": "a CSV of 1 GB, made in a temporary folder, fitted from the shell",
+    "kernels": "each compiled kernel by itself (only when named)",
 }
-ASKED_FOR = ("large", "kernels")
-"""Suites that run only when asked for."""
+ASKED_FOR = ("kernels",)
+"""Suites that run only when named: they have no targets of their own."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -33,17 +33,20 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "benchmarks", description=f"Times on this machine.\n\n{listed}", formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *SUITES], help="suites to run")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="suites to run; all but kernels if none is named")
     parser.add_argument("--rounds", type=int, default=5, help="how often each thing is timed (5); the best counts")
-    parser.add_argument("--large", action="store_true", help="also fit a CSV of 1 GB, made in a temporary folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    return parser.parse_args(given)
+    asked = parser.parse_args(given)
+    unknown = [name for name in asked.names if name not in SUITES]
+    if unknown:
+        parser.error(f"there is no suite {unknown[0]!r}. There are: {', '.join(SUITES)}.")
+    if asked.rounds < 1:
+        parser.error("--rounds must be at least 1.")
+    return asked
 
 
 def chosen(asked: argparse.Namespace) -> list[str]:
-    if asked.names:
-        return list(dict.fromkeys([*asked.names, *(["large"] if asked.large else [])]))
-    return [name for name in SUITES if name not in ASKED_FOR or (name == "large" and asked.large)]
+    return list(dict.fromkeys(asked.names)) or [name for name in SUITES if name not in ASKED_FOR]
 
 
 def machine() -> str:
@@ -54,7 +57,8 @@ def machine() -> str:
 
 def main() -> int:
     asked = arguments()
-    print(f"{machine()}; best of {asked.rounds}\n", flush=True)
+    here = f"{machine()}; best of {asked.rounds}"
+    print(f"{here}\n", flush=True)
     found: dict[str, list[Result]] = {}
     for name in chosen(asked):
         begun = time.perf_counter()
@@ -67,7 +71,7 @@ def main() -> int:
     print(f"{sum(result.met for result in every)} of {len(every)} targets met")
     if asked.json is not None:
         facts = {name: [result.facts() for result in results] for name, results in found.items()}
-        asked.json.write_text(json.dumps({"machine": machine(), "results": facts}, indent=1) + "\n")
+        asked.json.write_text(json.dumps({"machine": here, "results": facts}, indent=1) + "\n")
     return 0
 
 

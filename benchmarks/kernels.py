@@ -1,6 +1,7 @@
 """Each compiled kernel on one and on two threads, beside a plain read of the same memory and, for scores, a bare GEMM.
 
-Run with `python -m benchmarks kernels`. Times are the best of several over chunks of 32,768 rows (8,192 for the latent class iteration, tiles of 4,096 rows inside predictions), one chunk to a thread at a time.
+Run with `python -m benchmarks kernels`. Times are the best of several over chunks of 32,768 rows (8,192 for the
+latent class iteration, tiles of 4,096 rows inside predictions), one chunk to a thread at a time.
 """
 
 from __future__ import annotations

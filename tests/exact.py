@@ -51,11 +51,7 @@ def normals(family: Any, columns: Sequence[Cells], members: Members, prior: floa
     moments = [[_moments(cells, [row[g] for row in members]) for g in range(len(members[0]))] for cells in columns]
     wholes = [_moments(cells, [math.fsum(row) for row in members]) for cells in columns]
     imagined = 0.0 if how == "ml" else prior
-    extra = Fraction(imagined)
-    pooled = [
-        [(squares + extra * _spread(whole), rows + extra) for rows, _, squares in own]
-        for own, whole in zip(moments, wholes, strict=True)
-    ]
+    pooled = [_pooled(own, whole, imagined) for own, whole in zip(moments, wholes, strict=True)]
     return [
         [_normal_group(family, pooled, moments, wholes, (j, g), how, imagined) for g in range(len(members[0]))]
         for j in range(len(columns))
@@ -68,6 +64,12 @@ def _moments(cells: Cells, weights: Sequence[float]) -> Moments:
     rows = sum((w for _, w in there), Fraction(0))
     mean = _ratio(sum((w * x for x, w in there), Fraction(0)), rows)
     return rows, mean, sum((w * (x - mean) ** 2 for x, w in there), Fraction(0))
+
+
+def _pooled(own: Sequence[Moments], whole: Moments, imagined: float) -> list[tuple[Fraction, Fraction]]:
+    """Squares and weight of each group of a column, with the imagined rows; none for a column nobody saw."""
+    extra = Fraction(imagined if whole[0] else 0)
+    return [(squares + extra * _spread(whole), rows + extra) for rows, _, squares in own]
 
 
 def _spread(whole: Moments) -> Fraction:
@@ -93,7 +95,7 @@ def _normal_group(
     group = {"mean": float(mean if rows else wholes[j][1]), "variance": variance, "whole": whole}
     if how == "predictive":
         lost = sum(1 for c in columns for k in groups if moments[c][k][0])
-        freedom = float(weight) if imagined else max(float(weight) - lost, 1.0)
+        freedom = float(weight) if imagined and wholes[j][0] else max(float(weight) - lost, 1.0)
         group["freedom"] = math.inf if family.variance else freedom
         group["spread"] = variance * (1 + 1 / max(float(rows), 1.0))
     return group

@@ -29,6 +29,8 @@ from softcount.counts import ROOT
 from softcount.families import HOWS, Joint
 from softcount.models.align import aligned
 
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+
 
 @every_example
 def test_two_halves_add_to_the_whole(example: Example) -> None:

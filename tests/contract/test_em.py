@@ -16,6 +16,8 @@ from contract.examples import LAWS, Example, every_example, weights_for
 from contract.models import MIXED, hidden, memberships, mixed_rows, named
 from softcount.models.fitted import Fitted
 
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+
 PLUGGED = ("ml", "map", "mean")
 STEPS = 12
 
@@ -45,13 +47,12 @@ def grain(model: Fitted, key: Any) -> float:
 
 
 @every_example
-@pytest.mark.parametrize("how", PLUGGED)
-def test_the_objective_of_a_mixture_never_falls(example: Example, how: str) -> None:
+def test_the_objective_of_a_mixture_never_falls(example: Example) -> None:
     """With `tol=0` EM takes every step it was given, unless one of them would lower the objective."""
 
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(PLUGGED))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(named(example))
         weights = data.draw(weights_for(len(rows)))
         start = {"init": memberships(names), "n_init": 1, "max_iter": STEPS, "tol": 0.0, "n_jobs": 1}
@@ -68,11 +69,10 @@ def rises(model: Any, steps: int) -> None:
 
 
 @every_example
-@pytest.mark.parametrize("how", PLUGGED)
-def test_the_objective_of_naive_bayes_with_gaps_never_falls(example: Example, how: str) -> None:
+def test_the_objective_of_naive_bayes_with_gaps_never_falls(example: Example) -> None:
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(PLUGGED))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(named(example))
         labels = hidden(names)
         labels[-1] = None
@@ -100,11 +100,10 @@ def test_longer_steps_never_fall_either(how: str) -> None:
 
 
 @every_example
-@pytest.mark.parametrize("how", PLUGGED)
-def test_one_step_of_a_mixture_matches_the_row_by_row_oracle(example: Example, how: str) -> None:
+def test_one_step_of_a_mixture_matches_the_row_by_row_oracle(example: Example) -> None:
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(PLUGGED))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(named(example))
         weights = [weight or 0.25 for weight in data.draw(weights_for(len(rows)))]
         told = [name.lower() for name in names]
@@ -126,11 +125,10 @@ def test_one_step_of_a_mixture_matches_the_row_by_row_oracle(example: Example, h
 
 
 @every_example
-@pytest.mark.parametrize("how", PLUGGED)
-def test_one_step_with_gaps_matches_the_row_by_row_oracle(example: Example, how: str) -> None:
+def test_one_step_with_gaps_matches_the_row_by_row_oracle(example: Example) -> None:
     @LAWS
-    @given(st.data())
-    def law(data: Any) -> None:
+    @given(st.data(), st.sampled_from(PLUGGED))
+    def law(data: Any, how: str) -> None:
         rows, names = data.draw(named(example))
         labels = [*hidden(names)[:-1], None]
         settings = {"kinds": example.kinds, "estimate": how, "tol": 0.0, "n_jobs": 1}
@@ -165,7 +163,9 @@ def floored(group: oracle.Group, floor: float) -> bool:
         return False
     if "variance" in group:
         return bool(group["variance"] <= 2 * floor * max(group["whole"], 1e-300))
-    unit = np.sqrt(np.maximum(group["whole"], 1e-300))
+    if min(group["whole"]) == 0:
+        return True
+    unit = np.sqrt(group["whole"])
     return bool(np.linalg.eigvalsh(np.array(group["covariance"]) / np.outer(unit, unit)).min() <= 2 * max(floor, 1e-10))
 
 

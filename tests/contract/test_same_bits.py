@@ -16,6 +16,8 @@ from contract.examples import LAWS, Example, every_example, weights_for
 from contract.models import MIXED, Model, every_model, memberships, mixed_rows, named, same_bits, told
 from softcount.families import HOWS
 
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+
 LONG = 70_000
 """More rows than the largest number that fits two bytes, so that the table has many chunks."""
 

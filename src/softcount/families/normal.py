@@ -75,7 +75,8 @@ class Normal(Family):
                 "nu": np.zeros(mean.shape),
                 "s2": np.zeros(mean.shape),
             }
-        rows_imagined = np.full(mean.shape, scalar_prior(prior, self))
+        # Of a column nobody saw nothing is imagined: it must not have a say in a variance shared with others.
+        rows_imagined = np.where(rows > 0, scalar_prior(prior, self), 0.0)
         return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}
 
     def _floor(self, spread: np.ndarray, mean: np.ndarray, setting: Setting) -> np.ndarray:
