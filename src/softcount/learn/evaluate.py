@@ -102,12 +102,12 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
     estimates = [_estimated(star, part, plan, settled.classes) for part in parts]
     models = [params for params, _ in estimates]
     if holes_in_blocks(table, star):
-        chunks = list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
+        chunks = list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         models = [
             _completed(star, start, [_trained(chunk, fold, split) for chunk in chunks], plan, threads)
             for fold, start in zip(split.tested, estimates, strict=True)
         ]
-    sums = total(threads, lambda task: _scored(star, models, remapped(task(), settled, table), split), table.tasks())
+    sums = total(threads, lambda task: _scored(star, models, remapped(task(), settled), split), table.tasks())
     return None if sums is None else _summed(sums.values, counts, split, groups, how)
 
 
@@ -117,12 +117,12 @@ def _tallied(table: Table, plan: Plan, threads: Threads, fast: Kernels, split: _
     if any(family.name == "joint" for family in plan.wishes.families.values()):
         for _ in threads.map(lambda task: task(), table.tasks()):
             pass
-        settled = settling(table, plan.wishes, None, None)
+        settled = settling(table, plan.wishes, None)
     schema = table.schema if settled is None else settled.schema
     star = Star(schema, leaves_of(schema, plan.wishes, 1, table.bag_width, LABELLED_FLOOR), 1, fast)
 
     def work(task: Callable[[], Chunk]) -> Counts:
-        chunk = task() if settled is None else remapped(task(), settled, table)
+        chunk = task() if settled is None else remapped(task(), settled)
         assert chunk.labels is not None
         parts = np.where(chunk.labels < 0, chunk.labels, chunk.labels * split.folds + split.of(chunk))
         return star.tally(star.prepare(replace(chunk, labels=parts.astype(np.int32)), base=False))
@@ -131,7 +131,7 @@ def _tallied(table: Table, plan: Plan, threads: Threads, fast: Kernels, split: _
     if counts is None:
         raise DataError("the table has no rows.")
     if settled is None:
-        settled = settling(table, plan.wishes, None, None)
+        settled = settling(table, plan.wishes, None)
         counts = reordered(counts, star, _by_fold(settled, split.folds))
     else:
         counts = reordered(counts, star, _by_fold(replace(settled, remap={}, label_remap=None), split.folds))

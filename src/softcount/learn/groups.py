@@ -60,8 +60,8 @@ def _fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> F
     raw = list(threads.map(lambda task: task(), table.tasks()))
     if not raw:
         raise DataError("the table has no rows.")
-    settled = settling(table, plan.wishes, None, None)
-    chunks = [remapped(chunk, settled, table) for chunk in raw]
+    settled = settling(table, plan.wishes, None)
+    chunks = [remapped(chunk, settled) for chunk in raw]
     leaves = leaves_of(settled.schema, plan.wishes, starts.groups, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, starts.groups, fast, plan.unlabelled_weight)
     star = with_blanks(star, chunks)

@@ -74,7 +74,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
             "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
         )
     if hidden:
-        kept = kept or list(threads.map(lambda task: remapped(task(), settled, table), table.tasks()))
+        kept = kept or list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         way, imagined = climb_labelled(star, kept, params, imagined, plan, threads)
         counts, params = way.counts, way.params
         notes.append(climb_note(hidden, way))
@@ -93,20 +93,18 @@ def _tallied(
 ) -> tuple[Counts, Settling, list[Chunk] | None]:
     """Counts of labelled rows with levels and classes in sorted order, and the chunks if they had to be kept."""
     groups = len(classes) if classes is not None else 1
-    kept = None
     if any(family.name == "joint" for family in plan.wishes.families.values()):
         raw = list(threads.map(lambda task: task(), table.tasks()))
-        settled = settling(table, plan.wishes, None, classes)
-        kept = [remapped(chunk, settled, table) for chunk in raw]
+        settled = settling(table, plan.wishes, classes)
+        kept = [remapped(chunk, settled) for chunk in raw]
         leaves = leaves_of(settled.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
         star = Star(settled.schema, leaves, len(settled.classes), fast)
         counts = total(threads, lambda chunk: star.tally(star.prepare(chunk, base=False)), kept)
         return or_empty(counts), settled, kept
     leaves = leaves_of(table.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
     star = Star(table.schema, leaves, groups, fast)
-    counts = total(threads, lambda task: star.tally(star.prepare(task(), base=False)), table.tasks())
-    counts = or_empty(counts)
-    settled = settling(table, plan.wishes, counts, classes)
+    counts = or_empty(total(threads, lambda task: star.tally(star.prepare(task(), base=False)), table.tasks()))
+    settled = settling(table, plan.wishes, classes)
     return reordered(counts, star, settled), settled, None
 
 

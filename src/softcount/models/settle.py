@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import Counts
 from softcount.models.leaves import Wishes
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key, Schema
@@ -39,7 +38,7 @@ class Settling:
     notes: list[str] = field(default_factory=list)
 
 
-def settling(table: Table, wishes: Wishes, counts: Counts | None, classes: Sequence[Any] | None) -> Settling:
+def settling(table: Table, wishes: Wishes, classes: Sequence[Any] | None) -> Settling:
     """Sort levels and classes. Classes given by the caller are already coded in order."""
     found = table.settle()
     schema, remap = found.schema, dict(found.remap)
@@ -61,7 +60,7 @@ def _with_opposite(schema: Schema, key: Key, remap: np.ndarray) -> tuple[Schema,
     return schema, remap
 
 
-def remapped(chunk: Chunk, settled: Settling, table: Table) -> Chunk:
+def remapped(chunk: Chunk, settled: Settling) -> Chunk:
     """The chunk with its codes and labels in the settled order."""
     codes = _recoded(chunk.codes, "codes", settled)
     wide = _recoded(chunk.wide, "wide", settled)
