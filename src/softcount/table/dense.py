@@ -82,17 +82,20 @@ def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[Plan, str]]:
     """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
     plain = array.dtype.kind in "iu" and not request.words.numbers
     few = _few_levels(array[:LOOK_WHOLE]) if plain else {}
-    for place in {*request.kinds, *request.levels}:
-        few.pop(place, None)
+    kinds = request.kinds
+    for place in {*kinds, *request.levels}:
+        if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
+            few.pop(place, None)
     return [
-        (_coded(place, few[place]), "") if place in few else _look_whole(array, place, request)
+        (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request)
         for place in range(array.shape[1])
     ]
 
 
-def _coded(place: int, levels: list[int]) -> Plan:
-    why = f"whole numbers, {len(levels)} distinct"
-    return Plan(Field(place, Kind.CATEGORICAL, why), as_numbers=True, number_like=True, seen=tuple(levels))
+def _coded(place: int, levels: list[int], declared: bool) -> Plan:
+    why = "declared" if declared else f"whole numbers, {len(levels)} distinct"
+    field = Field(place, Kind.CATEGORICAL, why, declared=declared)
+    return Plan(field, as_numbers=True, number_like=True, seen=tuple(levels))
 
 
 def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:

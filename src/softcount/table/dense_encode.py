@@ -13,7 +13,7 @@ from softcount.table.columns import Words, refuse_infinite, without
 from softcount.table.encode import Encoded, LevelCoder, check_domain, count_unseen
 from softcount.table.plan import Plan
 from softcount.table.recoding import Recoder
-from softcount.table.schema import Key
+from softcount.table.schema import Key, Kind
 from softcount.table.source import Piece
 
 
@@ -41,6 +41,7 @@ class DenseEncoder:
         self.wide = [(coder, located[coder.plan.key]) for coder in wide]
         self.words, self.closed, self.checked = words, closed, checked
         self.at = [located[plan.key] for plan in self.numeric]
+        self.bounded = [pair for pair in enumerate(self.numeric) if pair[1].field.kind is not Kind.REAL]
         self.as_is = self.at == list(range(array.shape[1])) and array.dtype == np.float64 and not words.numbers
         whole = array.dtype.kind in "iub" and not words.numbers
         self.narrow = [(coder, located[coder.plan.key]) for coder in narrow]
@@ -68,7 +69,7 @@ class DenseEncoder:
             for slot, plan in enumerate(self.numeric):
                 refuse_infinite(reals[:, slot], plan.key, start)
                 missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
-        for slot, plan in enumerate(self.numeric):
+        for slot, plan in self.bounded:
             check_domain(plan, reals[:, slot], start, self.closed)
         return reals
 
