@@ -42,8 +42,10 @@ def joints(example: Example, model: Fitted, rows: Any) -> list[list[float]]:
 
 
 def grain(model: Fitted, key: Any) -> float:
-    """How closely a density can be known: what rounding does to a nearly flat covariance."""
-    return 1e-9 + 4e-16 * max(condition(group) for group in groups_of(model, key))
+    """How closely a density can be known: what rounding does where a group is nearly flat beside its column."""
+    private, whole = model.estimates.leaves[key], model.imagined.leaves[key].get("whole", 0.0)
+    narrow = np.max(whole / private["variance"]) if "variance" in private else 0.0
+    return 1e-9 + 4e-16 * max(narrow, *(condition(group) for group in groups_of(model, key)))
 
 
 @every_example

@@ -106,7 +106,7 @@ def test_what_classes_are_called_only_changes_their_order(model: Model) -> None:
     law()
 
 
-@pytest.mark.parametrize("factor", [2.0**-150, 2.0**150])
+@pytest.mark.parametrize("factor", [2.0**-100, 2.0**100])
 @every_model
 def test_units_change_nothing_but_the_units(model: Model, factor: float) -> None:
     """Probabilities of the classes are the same; a power of two is an exact change of units."""

@@ -101,7 +101,8 @@ class Normal(Family):
     def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         squares, rows = self._pooled(squares), self._pooled(rows)
         raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
-        variance = np.maximum(raw, hyper["floor"])
+        shared = self.tied in ("columns", "both")
+        variance = np.maximum(raw, np.max(hyper["floor"]) if shared else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
     def _pooled(self, parts: np.ndarray) -> np.ndarray:

@@ -104,8 +104,8 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
     if holes_in_blocks(table, star):
         chunks = list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         models = [
-            _completed(star, start, [_trained(chunk, fold, split) for chunk in chunks], plan, threads)
-            for fold, start in zip(split.tested, estimates, strict=True)
+            _completed(star, [_trained(chunk, fold, split) for chunk in chunks], plan, threads)
+            for fold in split.tested
         ]
     sums = total(threads, lambda task: _scored(star, models, remapped(task(), settled), split), table.tasks())
     return None if sums is None else _summed(sums.values, counts, split, groups, how)
@@ -170,11 +170,9 @@ def _trained(chunk: Chunk, fold: int, split: _Split) -> Chunk:
     return replace(chunk, weights=np.where((split.of(chunk) != fold) & (chunk.labels >= 0), weights, 0.0))
 
 
-def _completed(
-    star: Star, start: tuple[StarParams, Imagined], chunks: list[Chunk], plan: Plan, threads: Threads
-) -> StarParams:
+def _completed(star: Star, chunks: list[Chunk], plan: Plan, threads: Threads) -> StarParams:
     """The parameters once EM has filled the holes of correlated blocks, as it does in a fit."""
-    way, imagined = climb_labelled(star, chunks, *start, plan, threads)
+    way, imagined = climb_labelled(star, chunks, plan, threads)
     return star.estimate(way.counts, imagined) if plan.estimate == "predictive" else way.params
 
 

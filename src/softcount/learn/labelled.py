@@ -24,14 +24,14 @@ from softcount.learn.plan import (
     state_notes,
     way_facts,
 )
-from softcount.learn.start import open_params
+from softcount.learn.start import open_counts
 from softcount.models.align import Older, aligned, reordered
 from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
 from softcount.models.leaves import leaves_of, priors_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
-from softcount.models.star import Imagined, Star, StarParams, best_evidence
+from softcount.models.star import Imagined, Star, best_evidence
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Table
 
@@ -75,7 +75,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         )
     if hidden:
         kept = kept or list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
-        way, imagined = climb_labelled(star, kept, params, imagined, plan, threads)
+        way, imagined = climb_labelled(star, kept, plan, threads)
         counts, params = way.counts, way.params
         notes.append(climb_note(hidden, way))
     if plan.estimate == "predictive" or plan.how != plug(plan.how):
@@ -123,20 +123,20 @@ def holes_in_blocks(table: Table, star: Star) -> str:
     return ""
 
 
-def climb_labelled(
-    star: Star, kept: list[Chunk], params: StarParams, imagined: Imagined, plan: Plan, threads: Threads
-) -> tuple[Climb, Imagined]:
-    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block."""
-    star, bare = with_blanks(star, kept), star
+def climb_labelled(star: Star, kept: list[Chunk], plan: Plan, threads: Threads) -> tuple[Climb, Imagined]:
+    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block.
+
+    It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
+    """
+    star = with_blanks(star, kept)
     ready = list(threads.map(star.prepare, kept))
-    if star is not bare:
-        counts = star.unstacked(or_empty(total(threads, star.tally, ready)))
-        imagined = imagine_classes(star, counts, plan)
-        params = star.estimate(counts, replace_how(imagined, plug(plan.how)))
+    rows = open_counts(star, ready)
+    first = replace_how(imagine_classes(star, rows, plan), plug(plan.how))
+    params = star.estimate(star.unstacked(or_empty(total(threads, star.tally, ready))), first)
     everything = expected(star, params, ready, threads)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
-        params = open_params(star, replace_how(imagined, plug(plan.how)), ready)
+        params = star.estimate(rows, first)
         everything = expected(star, params, ready, threads)
     imagined = imagine_classes(star, everything, plan)
     way = climb(star, replace_how(imagined, plug(plan.how)), ready, params, threads, plan.stop, plan.watch)

@@ -194,20 +194,25 @@ def start_params(star: Star, imagined: Imagined, sketch: Sketch, memberships: np
 
 def members_params(star: Star, imagined: Imagined, ready: Sequence[Ready], memberships: np.ndarray) -> StarParams:
     """The parameters that memberships of every row of the table imply."""
+    return star.estimate(members_counts(star, ready, memberships), imagined)
+
+
+def members_counts(star: Star, ready: Sequence[Ready], memberships: np.ndarray) -> Counts:
+    """The counts that memberships of every row of the table imply."""
     counts: Counts | None = None
     for part in ready:
         here = star.tally_members(part, memberships[part.start : part.start + part.n_rows])
         counts = here if counts is None else counts + here
     assert counts is not None
-    return star.estimate(star.unstacked(counts), imagined)
+    return star.unstacked(counts)
 
 
-def open_params(star: Star, imagined: Imagined, ready: Sequence[Ready]) -> StarParams:
-    """The parameters when rows of unknown class belong to every class alike: nothing they hold is impossible."""
+def open_counts(star: Star, ready: Sequence[Ready]) -> Counts:
+    """Counts of every row, those of unknown class in all classes alike."""
     labels = np.concatenate([part.labels for part in ready if part.labels is not None])
     members = one_hot(labels, None, star.groups)
     members[labels < 0] = 1.0 / star.groups
-    return members_params(star, imagined, ready, members)
+    return members_counts(star, ready, members)
 
 
 def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
