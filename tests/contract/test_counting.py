@@ -122,7 +122,8 @@ def test_weight_two_is_the_row_twice(model: Model, example: Example) -> None:
         again = [i for i, n in enumerate(times) for _ in range(n)]
         heavy = model(example.kinds, example.table(rows), names, [float(n) for n in times], estimate=how)
         long = model(example.kinds, example.table([rows[i] for i in again]), [names[i] for i in again], estimate=how)
-        close(heavy.fitted_, long.fitted_, 1e-11)
+        # Where the best share of a combination is nothing, a joint table with holes only comes near it.
+        close(heavy.fitted_, long.fitted_, 1e-8 if isinstance(example.family, Joint) else 1e-11)
         np.testing.assert_allclose(heavy.counts_[ROOT], long.counts_[ROOT], rtol=1e-11)
 
     law()

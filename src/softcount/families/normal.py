@@ -55,7 +55,8 @@ class Normal(Family):
         pooled = stats.sum(0)
         rows, mean, squares = moments(pooled)
         spread = np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0)
-        hyper = {"floor": self._floor(spread, mean, setting), "centre": mean, "whole": spread}
+        floor = np.where(rows > 0, self._floor(spread, mean, setting), 1e-300)
+        hyper = {"floor": floor, "centre": mean, "whole": spread}
         known = np.zeros(1) if self.variance is None else self.variance * setting.scale**2
         hyper["known"] = np.broadcast_to(known, mean.shape)
         if isinstance(prior, NormalInverseChi2):
