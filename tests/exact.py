@@ -111,7 +111,8 @@ def multinormals(
     d = len(cells[0])
     weights = [[row[g] for row in members] for g in range(len(members[0]))]
     parts = [_block_moments(cells, own, before[g] if before else None) for g, own in enumerate(weights)]
-    whole = _whole_spreads(cells, [math.fsum(row) for row in members], d)
+    columns = [_moments([cell[i] for cell in cells], [math.fsum(row) for row in members]) for i in range(d)]
+    whole, middle = [float(_spread(column)) for column in columns], [column[1] for column in columns]
     imagined = 0.0 if how == "ml" else prior
     scatters = [_with_prior(part[2], imagined, whole) for part in parts]
     masses = [float(part[0]) + imagined for part in parts]
@@ -122,7 +123,7 @@ def multinormals(
     pairs = [(scatter, mass) if mass else (apart, 1.0) for scatter, mass in zip(scatters, masses, strict=True)]
     shaped = [_shaped(family.covariance, scatter, mass, d) for scatter, mass in pairs]
     return [
-        {"mean": [float(m) for m in part[1]], "covariance": covariance, "whole": whole}
+        {"mean": [float(m) for m in (part[1] if part[0] else middle)], "covariance": covariance, "whole": whole}
         for part, covariance in zip(parts, shaped, strict=True)
     ]
 
@@ -130,11 +131,6 @@ def multinormals(
 def _with_prior(scatter: Any, imagined: float, whole: Sequence[float]) -> Matrix:
     size = range(len(whole))
     return [[float(scatter[i][j]) + (imagined * whole[i] if i == j else 0.0) for j in size] for i in size]
-
-
-def _whole_spreads(cells: Cells, weights: Sequence[float], d: int) -> list[float]:
-    """Each column's variance over all the rows that have a value of it."""
-    return [float(_spread(_moments([cell[i] for cell in cells], weights))) for i in range(d)]
 
 
 def _block_moments(cells: Cells, weights: Sequence[float], before: Group | None) -> Moments:

@@ -100,8 +100,11 @@ class Star:
         arrays: dict[Hashable, Twofold] = {}
         for plate, data in zip(self.plates, ready.data, strict=True):
             arrays |= plate.count_labelled(data, ready.labels, ready.weights, groups)
-        arrays[ROOT] = Twofold.of(_label_counts(ready.labels, ready.weights, groups))
-        rows = float(arrays[ROOT].hi.sum())
+        coded = arrays.get("(codes)") if ready.weights is None else None
+        # Every row has one code in a column, if only that of a missing cell: the classes are counted already.
+        sizes = _label_counts(ready.labels, ready.weights, groups) if coded is None else coded.hi[:, 0].sum(axis=-1)
+        arrays[ROOT] = Twofold.of(sizes)
+        rows = float(sizes.sum())
         return Counts(arrays, rows)
 
     def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
