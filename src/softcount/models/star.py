@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ class Star:
         return total
 
     def _expect_tile(self, params: StarParams, compiled: list[Any], ready: Ready, rows: slice) -> Counts:
-        joint = self.score(ready, compiled, rows)
+        joint = self.score(ready, compiled, rows, _scratch(rows.stop - rows.start, self.groups))
         if ready.labels is not None:
             _pin(joint, ready.labels[rows])
         weights = None if ready.weights is None else ready.weights[rows]
@@ -368,6 +369,16 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
     same = np.broadcast_arrays(*parts)
     return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
+
+
+_own = local()
+
+
+def _scratch(rows: int, groups: int) -> np.ndarray:
+    """A thread's own (rows x groups) memory, the same each time: fresh memory is mapped page by page when written."""
+    if getattr(_own, "room", np.empty(0)).size < rows * groups:
+        _own.room = np.empty(rows * groups)
+    return _own.room[: rows * groups].reshape(rows, groups)
 
 
 def _label_counts(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
