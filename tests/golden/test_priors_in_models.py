@@ -347,3 +347,13 @@ def test_nothing_is_said_when_nothing_is_new():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict_proba(frame)
+
+
+def test_bdeu_shares_one_imagined_row_between_groups_and_levels_and_implies_mean() -> None:
+    table = {"colour": ["red", "red", "blue", "green"]}
+    classes = ["a", "a", "b", "b"]
+    for estimate in ("mean", "map"):
+        model = sc.NaiveBayes(prior="bdeu", estimate=estimate).fit(table, classes)
+        # Levels in sorted order: blue, green, red; one row over 2 classes x 3 levels.
+        expected = (np.array([[0.0, 0.0, 2.0], [1.0, 1.0, 0.0]]) + 1 / 6) / (2 + 1 / 2)
+        np.testing.assert_allclose(model.params_["colour"]["probability"], expected, rtol=1e-14)

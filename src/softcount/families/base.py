@@ -158,12 +158,15 @@ def register(family: type[Family]) -> type[Family]:
     return family
 
 
-def scalar_prior(prior: Any, family: Family, levels: int = 1) -> float:
-    """The number of imagined rows (or counts per level) that a prior named in one word or number means."""
+def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -> float:
+    """The number of imagined rows (or counts per level) that a prior named in one word or number means.
+
+    "row" imagines one row in every group, "bdeu" one row in the whole table, shared by groups and levels.
+    """
     if isinstance(prior, str):
-        words = {"flat": 1.0, "laplace": 1.0, "jeffreys": 0.5, "row": 1.0 / levels}
+        words = {"flat": 1.0, "laplace": 1.0, "jeffreys": 0.5, "row": 1 / levels, "bdeu": 1 / (levels * max(groups, 1))}
         if prior not in words:
-            raise DataError(f"prior {prior!r} is not known. Use a number, 'flat', 'jeffreys', 'row' or 'auto'.")
+            raise DataError(f"prior {prior!r} is not known. Use a number, 'flat', 'jeffreys', 'bdeu', 'row' or 'auto'.")
         return words[prior]
     if isinstance(prior, bool) or not isinstance(prior, (int, float, np.integer, np.floating)):
         raise DataError(f"a {family.name} column cannot take {prior!r} as its prior.")

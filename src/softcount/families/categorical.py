@@ -25,7 +25,7 @@ def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> 
         return np.array([prior.beta, prior.alpha], dtype=np.float64)
     if isinstance(prior, Dirichlet):
         return _named(prior, setting, levels)
-    return np.full(levels, scalar_prior(prior, family, levels))
+    return np.full(levels, scalar_prior(prior, family, levels, setting.groups))
 
 
 def _named(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:

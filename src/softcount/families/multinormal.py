@@ -111,7 +111,7 @@ class Multinormal(Family):
                 "nu": np.array(float(prior.nu)),
                 "scatter": np.asarray(prior.scale) * np.outer(unit, unit),
             }
-        nu = scalar_prior(prior, self)
+        nu = scalar_prior(prior, self, groups=setting.groups)
         scatter0 = nu * whole[..., None] * np.eye(d)
         return hyper | {"mu": middle, "kappa": np.array(0.0), "nu": np.array(nu), "scatter": scatter0}
 

@@ -36,7 +36,7 @@ class Normal(Family):
     def __post_init__(self) -> None:
         if self.tied not in (None, "classes", "columns", "both"):
             raise DataError(f"tied={self.tied!r}: use None, 'classes', 'columns' or 'both'.")
-        if self.variance is not None and not self.variance > 0:
+        if self.variance is not None and not (isinstance(self.variance, (int, float)) and self.variance > 0):
             raise DataError(f"a known variance is a positive number, not {self.variance}.")
 
     def width(self, setting: Setting) -> int:
@@ -77,7 +77,7 @@ class Normal(Family):
                 "s2": np.zeros(mean.shape),
             }
         # Of a column nobody saw nothing is imagined: it must not have a say in a variance shared with others.
-        rows_imagined = np.where(rows > 0, scalar_prior(prior, self), 0.0)
+        rows_imagined = np.where(rows > 0, scalar_prior(prior, self, groups=setting.groups), 0.0)
         return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}
 
     def _floor(self, spread: np.ndarray, mean: np.ndarray, setting: Setting) -> np.ndarray:
@@ -163,9 +163,11 @@ class Normal(Family):
 
     def public(self, params: Params, setting: Setting) -> Params:
         scale = setting.scale
-        units = {"mean": params["mean"] / scale + setting.anchor, "variance": params["variance"] / scale**2}
-        if "freedom" in params:
-            units |= {"freedom": params["freedom"], "spread": params["spread"] / scale**2}
+        # Divided twice: the square of a scale of 1e-300 is nothing. A variance beyond 1e308 is infinite.
+        with np.errstate(over="ignore"):
+            units = {"mean": params["mean"] / scale + setting.anchor, "variance": params["variance"] / scale / scale}
+            if "freedom" in params:
+                units |= {"freedom": params["freedom"], "spread": params["spread"] / scale / scale}
         return units
 
     def private(self, params: Params, setting: Setting) -> Params:

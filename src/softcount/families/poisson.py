@@ -60,7 +60,7 @@ class Poisson(Family):
         if isinstance(prior, Gamma):
             shape, rows = np.broadcast_to(prior.shape, rate.shape), np.broadcast_to(prior.rate, rate.shape)
             return {"shape": shape, "rows": rows, "whole": rate, "explicit": np.array(1.0)}
-        imagined = scalar_prior(prior, self)
+        imagined = scalar_prior(prior, self, groups=setting.groups)
         return {"shape": imagined * rate, "rows": np.full(rate.shape, imagined), "whole": rate, "explicit": np.array(0)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:

@@ -104,8 +104,7 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
     if holes_in_blocks(table, star):
         chunks = list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         models = [
-            _completed(star, [_trained(chunk, fold, split) for chunk in chunks], plan, threads)
-            for fold in split.tested
+            _completed(star, [_trained(chunk, fold, split) for chunk in chunks], plan, threads) for fold in split.tested
         ]
     sums = total(threads, lambda task: _scored(star, models, remapped(task(), settled), split), table.tasks())
     return None if sums is None else _summed(sums.values, counts, split, groups, how)

@@ -21,6 +21,7 @@ from softcount.learn.plan import (
     plug,
     replace_how,
     retyping,
+    stopped_notes,
     way_facts,
 )
 from softcount.learn.start import drawn_memberships, given_params, members_params, sketch, start_params
@@ -72,7 +73,13 @@ def _fit_groups(table: Table, plan: Plan, starts: Starts, threads: Threads) -> F
     params, counts = (best.params, best.counts) if named else _largest_first(best)
     if plan.estimate == "predictive":
         params = star.estimate(counts, imagined)
-    notes = [*table.notes, *settled.notes, *notes, *degenerate_notes(star, params, imagined)]
+    notes = [
+        *table.notes,
+        *settled.notes,
+        *notes,
+        *stopped_notes(best, plan),
+        *degenerate_notes(star, params, imagined),
+    ]
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=None, target=None, notes=notes,
         prior=plan.prior, class_prior=None, estimate=plan.estimate, missing=absent(star, counts, table),

@@ -96,6 +96,15 @@ def climb_note(hidden: str, way: Climb) -> str:
     return f"{hidden}: EM {state} after {way.n_iter} iterations."
 
 
+def stopped_notes(way: Climb, plan: Plan) -> list[str]:
+    """Why EM stopped, where it was not for want of anything to gain."""
+    if way.fell > 0:
+        return [f"EM stopped after {way.n_iter} iterations, because the next would have lowered its objective."]
+    if not way.converged and plan.stop.tol > 0:
+        return [f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
+    return []
+
+
 def state_notes(star: Star, params: StarParams, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """What is odd about a model of known classes as it stands."""
     notes = degenerate_notes(star, params, imagined)
