@@ -1,4 +1,7 @@
-"""What every test may ask for: the folder of real tables."""
+"""What every test may ask for: the folder of real tables. Drawn tables are the same in every run and have no deadline.
+
+With SOFTCOUNT_TRIES set they are fresh each time, to search for what the fixed ones miss.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=not os.environ.get("SOFTCOUNT_TRIES"), deadline=None)
+settings.load_profile("repeatable")
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SOFTCOUNT_DATA") or ROOT.parent / "shared" / "data")

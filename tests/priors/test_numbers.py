@@ -133,3 +133,10 @@ def test_draws_of_mean_and_variance_match_their_intervals():
     for drawn, (low, high) in ((means, belief.interval(0.8)), (variances, belief.variance_interval(0.8))):
         assert np.mean(drawn < low) == pytest.approx(0.1, abs=0.01)
         assert np.mean(drawn > high) == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_block_whose_squares_underflow_is_still_counted():
+    prior = NormalInverseWishart([1.0, -1.0], 0.5, 4.0, [[2.0, 0.5], [0.5, 1.0]])
+    tiny = prior.update(values=[[1.7e-158, 0.0], [0.0, 1.0]])
+    zero = prior.update(values=[[0.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(tiny.scale, zero.scale, rtol=1e-15)

@@ -242,7 +242,8 @@ def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale"
     """A matrix of summed products is symmetric and has no negative direction, whatever the units of its columns."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     require(diagonal >= 0, diagonal, f"{name}, on its diagonal,", "A sum of squares is 0 or more.", ("group", "column"))
-    roots = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    # Sums of squares below 1e-290 have lost digits to underflow: nothing can be said of their columns.
+    roots = np.sqrt(np.where(diagonal > 1e-290, diagonal, np.inf))
     unit = matrix / roots[..., :, None] / roots[..., None, :]
     if not np.allclose(unit, np.swapaxes(unit, -1, -2), rtol=0, atol=1e-9):
         raise DataError(f"{name} is not symmetric. Entry (i, j) and entry (j, i) are the same product.")
