@@ -28,10 +28,11 @@ from softcount.learn.start import drawn_memberships, given_params, members_param
 from softcount.models.align import Older, aligned
 from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
+from softcount.models.imagine import best_evidence
 from softcount.models.leaves import leaves_of, priors_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import remapped, settling
-from softcount.models.star import Imagined, Ready, Star, StarParams, best_evidence
+from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Table
 

@@ -28,10 +28,11 @@ from softcount.learn.start import open_counts
 from softcount.models.align import Older, aligned, reordered
 from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
+from softcount.models.imagine import best_evidence
 from softcount.models.leaves import leaves_of, priors_of
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
-from softcount.models.star import Imagined, Star, best_evidence
+from softcount.models.star import Imagined, Star
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Table
 

@@ -16,6 +16,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
+from softcount.models.imagine import leaf_hypers
 from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns, plates_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.chunk import Chunk
@@ -289,53 +290,6 @@ def _against_best(score: np.ndarray) -> np.ndarray:
     score = np.where(score < IMPOSSIBLE, -np.inf, score)
     best = score.max(axis=1, keepdims=True)
     return score - np.where(np.isfinite(best), best, 0.0)
-
-
-def leaf_hypers(
-    leaves: Sequence[Leaf], priors: Mapping[Key, Any], stats: Mapping[Hashable, Twofold]
-) -> dict[Key, Hyper]:
-    """Every leaf's hyperparameters; normal columns that share a plain prior are pooled at once."""
-    alike: dict[Any, list[Leaf]] = {}
-    for leaf in leaves:
-        prior = priors[leaf.key]
-        plain = isinstance(prior, (int, float, str)) and prior != "auto" and leaf.family.name in ("normal", "lognormal")
-        alike.setdefault((leaf.family, prior, leaf.setting.floor) if plain else leaf.key, []).append(leaf)
-    found: dict[Key, Hyper] = {}
-    for same in alike.values():
-        prior = priors[same[0].key]
-        found |= _pooled(same, prior, stats) if len(same) > 1 else {
-            same[0].key: leaf_hyper(same[0], prior, stats[same[0].key])
-        }  # fmt: skip
-    return {leaf.key: found[leaf.key] for leaf in leaves}
-
-
-def _pooled(leaves: list[Leaf], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
-    anchor, scale = (np.concatenate([getattr(x.setting, name) for x in leaves]) for name in ("anchor", "scale"))
-    setting = replace(leaves[0].setting, keys=tuple(x.key for x in leaves), anchor=anchor, scale=scale)
-    hyper = leaves[0].family.hyper(prior, stack([stats[x.key] for x in leaves], axis=1), setting)
-    return {x.key: {name: value[j, ...] for name, value in hyper.items()} for j, x in enumerate(leaves)}
-
-
-def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
-    """One leaf's hyperparameters; `"auto"` takes the concentration with the most evidence."""
-    if isinstance(prior, str) and prior == "auto":
-        prior = best_evidence(leaf, stats)
-    if leaf.family.block:
-        return leaf.family.hyper(prior, stats, leaf.setting)
-    hyper = leaf.family.hyper(prior, stats.spread(1), leaf.setting)
-    return {name: value if name == "alpha" else np.reshape(value, ()) for name, value in hyper.items()}
-
-
-def best_evidence(leaf: Leaf, stats: Twofold) -> float:
-    """The number of imagined counts under which the statistics are most probable."""
-    from scipy.optimize import minimize_scalar
-
-    def loss(log_a: float) -> float:
-        evidence = leaf.family.evidence(stats, leaf_hyper(leaf, float(np.exp(log_a)), stats))
-        return -evidence if np.isfinite(evidence) else 1e300
-
-    found = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e4)), method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(found.x))
 
 
 def _estimate_stack(
