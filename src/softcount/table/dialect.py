@@ -109,11 +109,13 @@ def column_names(cells: Sequence[str]) -> list[str]:
         if not cell:
             raise DataError(f"column {place} has no name. Give every column a name in the first line.")
     counts = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
-    if counts and all(number_of(name) is not None or name in counts for name in names):
+    numbers = [name for name in names if number_of(name) is not None]
+    if counts and numbers and set(names) <= {*counts, *numbers}:
         raise _looks_like_data()
     refuse_repeated(names)
     return names
 
 
 def _looks_like_data() -> DataError:
-    return DataError("the first line looks like data, not names. Add a line of column names, or say header=False.")
+    remedy = "Add a line of column names, or read it without one: --no-header (header=False)."
+    return DataError(f"the first line looks like data, not names. {remedy}")
