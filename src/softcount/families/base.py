@@ -96,6 +96,12 @@ class Family:
         """(rows x groups) log-density of one column, without `base`."""
         return self.features(column, setting) @ self.natural(params).T
 
+    def completed(self, stats: Twofold, params: Params) -> float:
+        """Log-likelihood of complete rows with these statistics, in counting units and without `base`."""
+        counts = stats.value
+        with np.errstate(invalid="ignore"):
+            return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         """The prior's part of the objective that EM climbs: the log-likelihood of the imagined rows."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.errors import ResourceError
 from softcount.families.base import How, Hyper, Params, Setting, register
@@ -80,6 +81,9 @@ class Joint(Categorical):
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return (column[:, None] == np.arange(self.width(setting))).astype(np.float64)
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        return float(xlogy(stats.value, np.exp(self.table(params)[..., :-1])).sum())
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Of the rows without a hole in the block: the others have no closed form."""

@@ -173,6 +173,14 @@ class Multinormal(Family):
         top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
         return top - log_det - 0.5 * (nu + d) * np.log1p(distance / nu)
 
+    def completed(self, stats: Twofold, params: Params) -> float:
+        rows, mean, scatter = block_moments(stats)
+        covariance, off = params["covariance"], mean - params["mean"]
+        around = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
+        distance = np.einsum("...ij,...ji->...", np.linalg.inv(covariance), around)
+        width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * HALF_LOG_2PI
+        return float((-0.5 * (distance + rows * width)).sum())
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml":
             return 0.0

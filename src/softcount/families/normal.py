@@ -131,6 +131,12 @@ class Normal(Family):
         scored = np.log(inverse) - HALF_LOG_2PI - 0.5 * z * z
         return np.where(np.isnan(column)[:, None], 0.0, scored)
 
+    def completed(self, stats: Twofold, params: Params) -> float:
+        rows, mean, squares = moments(stats)
+        off = squares + rows * (mean - params["mean"]) ** 2
+        spread = off / params["variance"] + rows * np.log(params["variance"])
+        return float((-0.5 * spread - rows * HALF_LOG_2PI).sum())
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml" or (self.variance is not None and not hyper["kappa"].any()):
             return 0.0
