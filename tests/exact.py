@@ -48,8 +48,8 @@ def normals(family: Any, columns: Sequence[Cells], members: Members, prior: floa
     """The groups of every column that shares `family`; variances are shared as `tied` says, or known."""
     if family.name == "lognormal":
         columns = [[None if cell is None else math.log(cell) for cell in cells] for cells in columns]
-    moments = [[_moments(cells, [row[g] for row in members]) for g in range(len(members[0]))] for cells in columns]
-    wholes = [_moments(cells, [math.fsum(row) for row in members]) for cells in columns]
+    moments = [[moments_of(cells, [row[g] for row in members]) for g in range(len(members[0]))] for cells in columns]
+    wholes = [moments_of(cells, [math.fsum(row) for row in members]) for cells in columns]
     imagined = 0.0 if how == "ml" else prior
     pooled = [_pooled(own, whole, imagined) for own, whole in zip(moments, wholes, strict=True)]
     return [
@@ -58,7 +58,7 @@ def normals(family: Any, columns: Sequence[Cells], members: Members, prior: floa
     ]
 
 
-def _moments(cells: Cells, weights: Sequence[float]) -> Moments:
+def moments_of(cells: Cells, weights: Sequence[float]) -> Moments:
     """Weight, mean and squares about the mean, exactly."""
     there = [(Fraction(cell), Fraction(w)) for cell, w in zip(cells, weights, strict=True) if cell is not None and w]
     rows = sum((w for _, w in there), Fraction(0))
@@ -111,7 +111,7 @@ def multinormals(
     d = len(cells[0])
     weights = [[row[g] for row in members] for g in range(len(members[0]))]
     parts = [_block_moments(cells, own, before[g] if before else None) for g, own in enumerate(weights)]
-    columns = [_moments([cell[i] for cell in cells], [math.fsum(row) for row in members]) for i in range(d)]
+    columns = [moments_of([cell[i] for cell in cells], [math.fsum(row) for row in members]) for i in range(d)]
     whole, middle = [float(_spread(column)) for column in columns], [column[1] for column in columns]
     imagined = 0.0 if how == "ml" else prior
     scatters = [_with_prior(part[2], imagined, whole) for part in parts]

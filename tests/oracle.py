@@ -12,12 +12,24 @@ from fractions import Fraction
 from typing import Any
 
 from exact import multinormals, normals, part_of, solve
+from shaped import gamma_density, gammas, student_height, students
 
 Cells = Sequence[Any]
 Group = dict[str, Any]
 Members = Sequence[Sequence[float]]
 
-__all__ = ["estimate", "log_density", "log_joint", "log_sum", "multinormals", "normals", "posterior", "shares"]
+__all__ = [
+    "estimate",
+    "log_density",
+    "log_joint",
+    "log_sum",
+    "multinormals",
+    "normals",
+    "posterior",
+    "shares",
+    "student_height",
+    "students",
+]
 
 STEPS = 1_000
 
@@ -165,6 +177,8 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "multinomial": _multinomial,
     "binomial": _binomial,
     "multinormal": _multinormal,
+    "gamma": gamma_density,
+    "student": _normal,
 }
 
 
@@ -277,4 +291,5 @@ ESTIMATES: dict[str, Callable[..., list[Group]]] = {
     "poisson": _poisson_fit,
     "multinomial": _multinomial_fit,
     "binomial": _binomial_fit,
+    "gamma": gammas,
 }

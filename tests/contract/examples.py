@@ -22,12 +22,14 @@ from softcount.families import (
     Binomial,
     Categorical,
     Family,
+    GammaFamily,
     Joint,
     LogNormal,
     Multinomial,
     Multinormal,
     Normal,
     Poisson,
+    Student,
 )
 
 Row = tuple[Any, ...]
@@ -64,7 +66,7 @@ class Example:
     @property
     def title(self) -> str:
         """The family's name with the settings it differs by."""
-        own = [str(getattr(self.family, name, None)) for name in ("tied", "variance", "covariance")]
+        own = [str(getattr(self.family, name, None)) for name in ("tied", "variance", "covariance", "freedom")]
         return "-".join([self.family.name, *(word for word in own if word not in ("None", "full"))])
 
     @property
@@ -140,6 +142,7 @@ def _fixed(cells: Any) -> Any:
 
 TEXT, REAL, WHOLE = pa.string(), pa.float64(), pa.int64()
 HEIGHTS: tuple[Row, ...] = ((1.5,), (2.25,), (None,), (9.0,), (2.5,), (8.75,), (1.0,), (9.5,))
+DELAYS: tuple[Row, ...] = ((0.5,), (-1.25,), (None,), (41.0,), (0.75,), (1.5,), (-0.25,), (3.0,), (0.0,), (-38.0,))
 PAIRS: tuple[Row, ...] = (
     (1.0, 10.0), (2.0, 14.5), (None, 11.0), (4.5, 20.0), (3.0, None), (0.5, 9.0), (7.0, 26.0), (6.0, 24.5), (2.5, 13.0),
 )  # fmt: skip
@@ -195,6 +198,12 @@ EXAMPLES = (
         LogNormal(), ("income",), ((20.0,), (35.5,), (None,), (310.0,), (27.0,), (290.0,)),
         _positives, (REAL,), (REAL_UNITS,),
     ),
+    Example(
+        GammaFamily(), ("wait",), ((2.0,), (3.5,), (None,), (31.0,), (2.75,), (0.5,), (12.0,)),
+        _positives, (REAL,), (REAL_UNITS,),
+    ),
+    Example(Student(), ("delay",), DELAYS, _reals, (REAL,), (REAL_UNITS,)),
+    Example(Student(freedom=4.0), ("delay",), DELAYS, _reals, (REAL,), (REAL_UNITS,)),
     multinormal(Multinormal()),
     multinormal(Multinormal("tied")),
     multinormal(Multinormal("diagonal")),
@@ -202,6 +211,9 @@ EXAMPLES = (
 )  # fmt: skip
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+SUMS = tuple(example for example in EXAMPLES if example.family.mergeable)
+every_sum = pytest.mark.parametrize("example", SUMS, ids=lambda example: example.title)
+"""The examples whose counts add from one fit to another."""
 
 
 @st.composite

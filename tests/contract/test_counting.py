@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from contract.examples import LAWS, Example, every_example, weights_for
+from contract.examples import EXAMPLES, LAWS, SUMS, Example, every_example, every_sum, weights_for
 from contract.models import (
     MIXED,
     Model,
@@ -32,7 +32,7 @@ from softcount.models.align import aligned
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
 
-@every_example
+@every_sum
 def test_two_halves_add_to_the_whole(example: Example) -> None:
     @LAWS
     @given(st.data(), st.sampled_from(HOWS))
@@ -53,7 +53,7 @@ def test_two_halves_add_to_the_whole(example: Example) -> None:
     law()
 
 
-@every_example
+@every_sum
 def test_rows_added_later_are_rows_seen_at_once(example: Example) -> None:
     @LAWS
     @given(st.data())
@@ -75,7 +75,7 @@ def test_rows_added_later_are_rows_seen_at_once(example: Example) -> None:
     law()
 
 
-@every_example
+@every_sum
 def test_rows_forgotten_were_never_there(example: Example) -> None:
     @LAWS
     @given(st.data())
@@ -91,6 +91,20 @@ def test_rows_forgotten_were_never_there(example: Example) -> None:
         close_counts(aligned(first, model.fitted_.star, model.fitted_.classes), model.counts_, like=before)
 
     law()
+
+
+@pytest.mark.parametrize("example", sorted({*EXAMPLES} - {*SUMS}, key=lambda e: e.title), ids=lambda e: e.title)
+def test_counts_that_hang_on_their_fit_are_not_added(example: Example) -> None:
+    rows, names = example.values, ["uv"[i % 2] for i in range(len(example.values))]
+    model = naive_bayes(example.kinds, example.table(rows), names)
+    for join in (
+        lambda: model.merge(model),
+        lambda: model.partial_fit(example.table(rows), names),
+        lambda: model.forget(example.table(rows[:2]), names[:2]),
+    ):
+        told_why = rf"{example.columns[0]!r} is {example.family.name}.*all the rows at once"
+        with pytest.raises(sc.DataError, match=told_why):
+            join()
 
 
 @every_example

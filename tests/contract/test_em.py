@@ -161,8 +161,12 @@ def check_step(example: Example, before: Fitted, after: Fitted, rows: Any, membe
 
 def floored(group: oracle.Group, floor: float) -> bool:
     """Whether a variance would be below the least that is allowed, so that the floor decides."""
+    if "usual" in group:
+        return bool(group["shape"] >= 0.5 * min(group["usual"] / floor, 1e12))
     if "whole" not in group:
         return False
+    if "spread" in group:
+        return bool(group["spread"] <= 2 * floor * max(group["whole"], 1e-300))
     if "variance" in group:
         return bool(group["variance"] <= 2 * floor * max(group["whole"], 1e-300))
     if min(group["whole"]) == 0:

@@ -110,7 +110,7 @@ def test_what_classes_are_called_only_changes_their_order(model: Model) -> None:
 @every_model
 def test_units_change_nothing_but_the_units(model: Model, factor: float) -> None:
     """Probabilities of the classes are the same; a power of two is an exact change of units."""
-    columns = ("height", "income", "x", "y")
+    columns = ("height", "income", "x", "y", "wait", "delay")
 
     @LAWS
     @given(mixed_rows())

@@ -24,6 +24,8 @@ NAMED = {
     "multinormal": {"mean", "covariance"},
     "multinomial": {"probability"},
     "binomial": {"probability"},
+    "gamma": {"mean", "shape"},
+    "student": {"mean", "spread", "freedom"},
 }
 """The parameters that every way of estimating has."""
 
@@ -100,6 +102,9 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "normal-columns": 4 + 2,
         "normal-both": 4 + 1,
         "lognormal": 4,
+        "gamma": 4,
+        "student": 6,
+        "student-4.0": 4,
         "multinormal": 2 * (2 + 3),
         "multinormal-tied": 4 + 3,
         "multinormal-diagonal": 4 + 4,
@@ -114,6 +119,10 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
     for key in example.keys:
         if getattr(example.family, "tied", None) in ("columns", "both"):
             with pytest.raises(sc.DataError, match="shares its variance"):
+                model.posterior(key)
+            continue
+        if example.family.name in ("gamma", "student"):
+            with pytest.raises(sc.DataError, match="conjugate"):
                 model.posterior(key)
             continue
         belief = model.posterior(key)

@@ -4,12 +4,14 @@ from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, 
 from softcount.families.bernoulli import Bernoulli
 from softcount.families.binomial import Binomial
 from softcount.families.categorical import Categorical
+from softcount.families.gamma import GammaFamily
 from softcount.families.joint import Joint
 from softcount.families.lognormal import LogNormal
 from softcount.families.multinomial import Multinomial
 from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
 from softcount.families.poisson import Poisson
+from softcount.families.student import Student
 
 __all__ = [
     "FAMILIES",
@@ -18,6 +20,7 @@ __all__ = [
     "Binomial",
     "Categorical",
     "Family",
+    "GammaFamily",
     "How",
     "Hyper",
     "Joint",
@@ -28,4 +31,5 @@ __all__ = [
     "Params",
     "Poisson",
     "Setting",
+    "Student",
 ]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, register, where_first
-from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
+from softcount.families.base import CLAMPED, Family, How, Hyper, Line, Params, Setting, register, where_first
+from softcount.families.categorical import (
+    SMALLEST,
+    Categorical,
+    concentration,
+    divergence_of_shares,
+    estimated,
+    imagined_counts,
+)
 from softcount.families.poisson import check_counts
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta
@@ -25,6 +33,7 @@ class Binomial(Family):
     name = "binomial"
     kind = Kind.COUNT
     block = True
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
 
     def width(self, setting: Setting) -> int:
         return 2
@@ -66,11 +75,17 @@ class Binomial(Family):
         beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
         return betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta)
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        counts, p = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how), params["probability"]
+        hits, misses = counts[..., 1] / np.maximum(p, SMALLEST), counts[..., 0] / np.maximum(1.0 - p, SMALLEST)
+        return {"probability": hits - misses}
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         p = params["probability"]
         return Categorical().log_prior({"probability": np.stack([1 - p, p], axis=-1)}, hyper, how)
 
     evidence = Categorical.evidence
+    proper = Categorical.proper
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Beta:
         after = np.maximum(stats.value, 0.0) + hyper["alpha"]
@@ -90,6 +105,11 @@ class Binomial(Family):
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         p = params["probability"]
         return divergence_of_shares(np.stack([1 - p, p], axis=1), shares)
+
+    def entropy(self, params: Params) -> np.ndarray:
+        """Of one trial: their number is not modelled."""
+        p = params["probability"]
+        return Categorical().entropy({"probability": np.stack([1 - p, p], axis=-1)})
 
     def check_params(self, params: Params) -> str | None:
         p = params["probability"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table.schema import Kind
+
+SMALLEST = 1e-300
 
 
 def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> np.ndarray:
@@ -56,6 +60,12 @@ def estimated(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.
     return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / max(raw.shape[-1], 1))
 
 
+def imagined_counts(hyper: Hyper, how: How) -> np.ndarray:
+    """Imagined counts per level, as far as they are in the objective."""
+    alpha = hyper["alpha"]
+    return np.zeros_like(alpha) if how == "ml" else alpha - 1.0 if how == "map" else alpha
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class Categorical(Family):
@@ -68,6 +78,7 @@ class Categorical(Family):
     name = "categorical"
     kind = Kind.CATEGORICAL
     discrete = True
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
     def width(self, setting: Setting) -> int:
         return len(setting.levels)
@@ -101,16 +112,24 @@ class Categorical(Family):
             last = np.where(unseen > 0, np.log(unseen), 0.0)
         return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        counts = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how)
+        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        if how == "ml":
-            return 0.0
-        exponent = hyper["alpha"] - 1.0 if how == "map" else hyper["alpha"]
+        exponent = imagined_counts(hyper, how)
         return float(xlogy(np.broadcast_to(exponent, params["probability"].shape), params["probability"]).sum())
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        counts, alpha = stats.value, np.broadcast_to(hyper["alpha"], stats.shape)
-        parts = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
-        return float((parts + gammaln(alpha.sum(-1)) - gammaln((counts + alpha).sum(-1))).sum())
+        counts, alpha = np.maximum(stats.value, 0.0), np.broadcast_to(hyper["alpha"], stats.shape)
+        seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
+        return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined of any level, one row shared by all of them."""
+        alpha = hyper["alpha"]
+        nothing = alpha.sum(axis=-1, keepdims=True) <= 0
+        return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
@@ -129,6 +148,9 @@ class Categorical(Family):
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         return divergence_of_shares(params["probability"], shares)
 
+    def entropy(self, params: Params) -> np.ndarray:
+        return -xlogy(params["probability"], params["probability"]).sum(axis=-1)
+
     def check_params(self, params: Params) -> str | None:
         shares = params["probability"]
         if shares.shape[-1] and ((shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9):
@@ -145,5 +167,10 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def _top_levels(shares: np.ndarray, levels: tuple[object, ...], most: int = 3) -> str:
     order = np.argsort(-shares, kind="stable")[:most]
-    names = [level if isinstance(level, str) else f"{level}:" for level in levels]
+    names = [level if isinstance(level, str) else f"{_spoken(level)}:" for level in levels]
     return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order)
+
+
+def _spoken(level: object) -> str:
+    """A level in words: a combination of levels is its parts."""
+    return " and ".join(map(str, level)) if isinstance(level, tuple) else str(level)

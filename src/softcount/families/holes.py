@@ -42,11 +42,14 @@ class Shared:
 
     def step(self, shares: np.ndarray) -> np.ndarray:
         """Shares that count a partly missing row towards every combination it could be, by the shares before."""
+        return estimated(self.filled(shares), self.alpha, self.how, "joint")
+
+    def filled(self, shares: np.ndarray) -> np.ndarray:
+        """Expected counts of every combination, in a row for each group."""
         table = shares.reshape(self.whole.shape)
         patterns, there = extended(table, self.columns), self.partial > 0
         ratio = np.divide(self.partial, patterns, out=np.zeros_like(self.partial), where=there)
-        expected = table * spread_back(ratio, self.columns)
-        return estimated((self.whole + expected).reshape(shares.shape), self.alpha, self.how, "joint")
+        return (self.whole + table * spread_back(ratio, self.columns)).reshape(shares.shape)
 
     def height(self, shares: np.ndarray) -> np.ndarray:
         """Each group's log-likelihood and log-prior, which no step lowers."""

@@ -12,8 +12,8 @@ from scipy.special import xlogy
 
 from softcount.errors import ResourceError
 from softcount.families.base import How, Hyper, Params, Setting, register
-from softcount.families.categorical import Categorical, concentration, estimated
-from softcount.families.holes import Shared, extended
+from softcount.families.categorical import SMALLEST, Categorical, concentration, estimated, imagined_counts
+from softcount.families.holes import Shared, extended, spread_back
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 
@@ -85,10 +85,26 @@ class Joint(Categorical):
     def completed(self, stats: Twofold, params: Params) -> float:
         return float(xlogy(stats.value, np.exp(self.table(params)[..., :-1])).sum())
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        whole, partial = self._split(stats)
+        shares = params["probability"]
+        patterns, there = extended(shares.reshape(whole.shape), len(self.shape)), partial > 0
+        ratio = np.divide(partial, patterns, out=np.zeros_like(partial), where=there)
+        counts = whole.reshape(shares.shape) + imagined_counts(hyper, how)
+        behind = spread_back(ratio, len(self.shape)).reshape(shares.shape)
+        return {"probability": counts / np.maximum(shares, SMALLEST) + behind}
+
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of the rows without a hole in the block: the others have no closed form."""
-        whole, _ = self._split(stats)
-        return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
+        """Exact where no row has a hole in the block; others are completed as expected (Cheeseman and Stutz)."""
+        whole, partial = self._split(stats)
+        if not partial.any():
+            return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
+        params = self.estimate(stats, hyper, "mean")
+        filled = Twofold.of(
+            Shared(whole, partial, hyper["alpha"], "mean", len(self.shape)).filled(params["probability"])
+        )
+        seen, complete = self.completed(stats, params), Categorical().completed(filled, params)
+        return Categorical().evidence(filled, hyper) + seen - complete
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         shares = self.estimate(stats, hyper, "ml")["probability"]

@@ -13,6 +13,17 @@ from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Kind
 
 
+def check_positive(column: np.ndarray, key: Key, start: int, name: str) -> None:
+    """Refuse what is not above zero, naming column and row."""
+    bad = column <= 0
+    if bad.any():
+        row = where_first(bad, start)
+        raise DataError(
+            f"column {key!r} is positive ({name}), but row {row} holds {column[row - start - 1]:g}. "
+            f"Declare it real: --kind {key}=normal"
+        )
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class LogNormal(Normal):
@@ -22,13 +33,7 @@ class LogNormal(Normal):
     kind = Kind.POSITIVE
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        bad = column <= 0
-        if bad.any():
-            row = where_first(bad, start)
-            raise DataError(
-                f"column {key!r} is positive (lognormal), but row {row} holds {column[row - start - 1]:g}. "
-                f"Declare it real: --kind {key}=normal"
-            )
+        check_positive(column, key, start, self.name)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
@@ -49,6 +54,9 @@ class LogNormal(Normal):
     def describe(self, params: Params, setting: Setting) -> list[str]:
         middle, spread = np.exp(params["mean"]), np.exp(np.sqrt(params["variance"]))
         return [f"median {m:.4g}, times or over {s:.3g}" for m, s in zip(middle, spread, strict=True)]
+
+    def entropy(self, params: Params) -> np.ndarray:
+        return Normal.entropy(self, params) + params["mean"]
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         mean, variance = params["mean"], params["variance"]

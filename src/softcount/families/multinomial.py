@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, register, where_first
+from softcount.families.base import CLAMPED, Family, How, Hyper, Line, Params, Setting, register, where_first
 from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
@@ -24,6 +25,7 @@ class Multinomial(Family):
     name = "multinomial"
     kind = Kind.COUNT
     block = True
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
     def width(self, setting: Setting) -> int:
         return len(setting.levels)
@@ -61,8 +63,10 @@ class Multinomial(Family):
             return counts @ self.natural(params).T
         return np.stack([_polya(counts, alpha) for alpha in params["alpha"]], axis=1)
 
+    slope = Categorical.slope
     log_prior = Categorical.log_prior
     evidence = Categorical.evidence
+    proper = Categorical.proper
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
@@ -80,6 +84,10 @@ class Multinomial(Family):
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         return divergence_of_shares(params["probability"], shares)
+
+    def entropy(self, params: Params) -> np.ndarray:
+        """Of one count: the block's size is not modelled."""
+        return Categorical().entropy(params)
 
     def check_params(self, params: Params) -> str | None:
         return Categorical().check_params(params)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import gammaln, multigammaln
+from scipy.special import gammaln, psi
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
-from softcount.families.normal import HALF_LOG_2PI, known_rows
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.families.normal import HALF_LOG_2PI, LOOSE, known_rows, scale_evidence
+from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import NormalInverseWishart
-from softcount.table.schema import Kind
+from softcount.table.schema import Key, Kind
 
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
 NARROWEST = 1e-10
@@ -36,6 +37,9 @@ class Multinormal(Family):
     kind = Kind.REAL
     block = True
     exact = False
+    dotted = False
+    signed = True
+    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "covariance": "covariance"}
 
     def __post_init__(self) -> None:
         if self.covariance not in ("full", "tied", "diagonal", "spherical"):
@@ -46,52 +50,15 @@ class Multinormal(Family):
         return 1 + d + d * d
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """For complete rows; a row with holes counts through `count`."""
+        """For complete rows; one with holes counts with its conditional expectations, which its plate knows."""
         moved = (column - setting.anchor) * setting.scale
         moved = np.where(np.isnan(moved).any(axis=1, keepdims=True), 0.0, moved)
         whole = ~np.isnan(column).any(axis=1, keepdims=True)
         products = moved[:, :, None] * moved[:, None, :]
         return np.concatenate([whole.astype(float), moved, products.reshape(len(moved), -1)], axis=1)
 
-    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) expected statistics, each group centred on its own rows before it is anchored."""
-        moved = (column - setting.anchor) * setting.scale
-        if params is None and setting.blank is not None:
-            params = _alike(setting.blank, memberships.shape[1])
-        totals = Twofold.of(np.zeros((memberships.shape[1], self.width(setting))))
-        for rows, present in patterns(column):
-            if present.any():
-                totals = totals + self._of_pattern(moved[rows], memberships[rows], present, params)
-        return totals
-
-    def _of_pattern(
-        self, moved: np.ndarray, members: np.ndarray, present: np.ndarray, params: Params | None
-    ) -> Twofold:
-        d, groups = moved.shape[1], members.shape[1]
-        parts = []
-        for g in range(groups):
-            filled, extra = self._completed(moved, present, params, g)
-            parts.append(_anchored(filled, members[:, g], extra, d))
-        return Twofold(np.stack([p.hi for p in parts]), np.stack([p.lo for p in parts]))
-
-    def _completed(
-        self, moved: np.ndarray, present: np.ndarray, params: Params | None, g: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with their holes at the conditional mean, and the conditional covariance left over."""
-        d = moved.shape[1]
-        extra = np.zeros((d, d))
-        if present.all():
-            return moved, extra
-        filled = moved.copy()
-        if params is None:
-            filled[:, ~present] = 0.0
-            extra[~present, ~present] = 1.0
-            return filled, extra
-        mean, cov = params["mean"][g], params["covariance"][g]
-        gain = np.linalg.solve(cov[np.ix_(present, present)], cov[np.ix_(present, ~present)])
-        filled[:, ~present] = mean[~present] + (moved[:, present] - mean[present]) @ gain
-        extra[np.ix_(~present, ~present)] = cov[np.ix_(~present, ~present)] - cov[np.ix_(~present, present)] @ gain
-        return filled, extra
+    def hidden(self, key: Key, holes: bool) -> str:
+        return f"holes in the block {key}" if holes else ""
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))
@@ -110,6 +77,7 @@ class Multinormal(Family):
                 "kappa": np.array(float(prior.kappa)),
                 "nu": np.array(float(prior.nu)),
                 "scatter": np.asarray(prior.scale) * np.outer(unit, unit),
+                "explicit": np.array(1.0),
             }
         nu = scalar_prior(prior, self, groups=setting.groups)
         scatter0 = nu * whole[..., None] * np.eye(d)
@@ -134,6 +102,30 @@ class Multinormal(Family):
             wider = np.maximum(known, 1.0) / params["freedom"]
             params["spread"] = wider * (1.0 + 1.0 / known_rows(weight))
         return params
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """With the mean fixed, the covariance is around that mean."""
+        params = Family.held(self, stats, hyper, how, fixed)
+        if "mean" in fixed and "covariance" not in fixed:
+            rows, mean, scatter = block_moments(stats)
+            kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+            off, pull = mean - fixed["mean"], fixed["mean"] - hyper["mu"]
+            scatter = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
+            if how != "ml":
+                scatter = scatter + hyper["scatter"] + kappa * pull[..., :, None] * pull[..., None, :]
+            params["covariance"] = self._shaped(scatter, rows + nu, hyper)
+        return params
+
+    def held_free(self, names: Collection[str], setting: Setting, groups: int) -> int:
+        means = groups * len(setting.anchor)
+        spreads = self.free(setting, groups) - means if "covariance" in names else 0
+        return spreads + (means if "mean" in names else 0)
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        whole = hyper["whole"]
+        if self.covariance == "spherical":
+            whole = np.full(whole.shape, whole.mean())
+        return params | {"covariance": floored(params["covariance"], whole, float(hyper["floor"]))}
 
     def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         d = scatter.shape[-1]
@@ -181,6 +173,28 @@ class Multinormal(Family):
         width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * HALF_LOG_2PI
         return float((-0.5 * (distance + rows * width)).sum())
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        rows, mean, scatter = block_moments(stats)
+        kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+        off, pull, inverse = mean - params["mean"], hyper["mu"] - params["mean"], np.linalg.inv(params["covariance"])
+        around = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
+        if how != "ml":
+            around = around + hyper["scatter"] + kappa * pull[..., :, None] * pull[..., None, :]
+        spread = 0.5 * (inverse @ around @ inverse - (rows + nu)[..., None, None] * inverse)
+        lift = np.einsum("...ij,...j->...i", inverse, rows[..., None] * off + kappa * pull)
+        return {"mean": lift, "covariance": self._shared_slope(spread)}
+
+    def _shared_slope(self, spread: np.ndarray) -> np.ndarray:
+        """The covariances' slope along what their shape lets them do."""
+        d = spread.shape[-1]
+        if self.covariance == "tied":
+            return np.broadcast_to(spread.mean(axis=0), spread.shape)
+        if self.covariance == "full":
+            return spread
+        if self.covariance == "spherical":
+            return np.trace(spread, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
+        return spread * np.eye(d)
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml":
             return 0.0
@@ -194,11 +208,41 @@ class Multinormal(Family):
         return float(-0.5 * (spread + pull).sum())
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        rows, _, scatter = block_moments(stats)
-        d, nu = scatter.shape[-1], hyper["nu"] + scatter.shape[-1] - 1
-        prior, after = np.linalg.slogdet(hyper["scatter"])[1], np.linalg.slogdet(scatter + hyper["scatter"])[1]
-        top = np.array([multigammaln((nu + n) / 2, d) for n in rows.ravel()]).reshape(rows.shape)
-        return float((top - multigammaln(float(nu) / 2, d) + 0.5 * nu * prior - 0.5 * (nu + rows) * after).sum())
+        """Of means without imagined rows only what their prior does not decide; a tied covariance is integrated once.
+
+        Imagined rows are those of an inverse Wishart of nu + d - 1 degrees of freedom: with one column, of nu. A prior
+        given as an inverse Wishart is that one.
+        """
+        rows, mean, scatter = block_moments(stats)
+        kappa, off = np.broadcast_to(hyper["kappa"], rows.shape), mean - hyper["mu"]
+        pull = rows * kappa / np.where(rows > 0, rows + kappa, 1.0)
+        scatter = scatter + pull[..., None, None] * off[..., :, None] * off[..., None, :]
+        means = np.where(kappa > 0, -0.5 * np.log1p(rows / np.where(kappa > 0, kappa, 1.0)), 0.0)
+        before = np.broadcast_to(hyper["scatter"], scatter.shape)
+        d, nu = mean.shape[-1], np.broadcast_to(hyper["nu"], rows.shape)
+        freedom = 0 if "explicit" in hyper else d - 1
+        return float(d * means.sum() + self._spread_evidence(rows, scatter, nu, before, freedom))
+
+    def _spread_evidence(
+        self, rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray, freedom: int
+    ) -> float:
+        """The covariance's part: products around the mean, when it is nu rows worth the products `before` a priori."""
+        d = scatter.shape[-1]
+        if self.covariance in ("diagonal", "spherical"):
+            squares, whole = (np.diagonal(part, axis1=-2, axis2=-1) for part in (scatter, before))
+            if self.covariance == "diagonal":
+                return float(scale_evidence(rows[..., None], squares, nu[..., None], whole).sum())
+            return float(scale_evidence(d * rows, squares.sum(axis=-1), d * nu, whole.sum(axis=-1)).sum())
+        if self.covariance == "tied":
+            rows, scatter, nu, before = (part.sum(axis=0, keepdims=True) for part in (rows, scatter, nu, before))
+        return float(_wishart_evidence(rows, scatter, nu + freedom, before).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined: a row's worth of the columns' variances, and means anywhere in the columns."""
+        nothing = hyper["nu"] <= 0
+        loose = np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE)
+        scatter = np.where(nothing, hyper["whole"][..., None] * np.eye(len(hyper["whole"])), hyper["scatter"])
+        return hyper | {"kappa": loose, "nu": np.where(nothing, 1.0, hyper["nu"]), "scatter": scatter}
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
@@ -250,16 +294,33 @@ class Multinormal(Family):
         dets = np.linalg.slogdet(whole)[1] - np.linalg.slogdet(covariance)[1]
         return 0.5 * (spread - mean.shape[1] + dets)
 
+    def entropy(self, params: Params) -> np.ndarray:
+        d = params["mean"].shape[1]
+        half = 0.5 * np.linalg.slogdet(params["covariance"])[1]
+        if "freedom" not in params:
+            return half + d * (HALF_LOG_2PI + 0.5)
+        nu = np.minimum(params["freedom"], 1e6)  # beyond it a normal, for which the difference below would cancel
+        top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
+        return half + 0.5 * d * np.log(params["spread"]) - top + 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
+
     def check_params(self, params: Params) -> str | None:
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
 
 
-def _alike(blank: tuple[np.ndarray, np.ndarray], groups: int) -> Params:
-    """Groups that all have the columns' own means and variances."""
-    mean, variance = blank
-    apart = np.diag(np.maximum(variance, 1e-300))
-    return {"mean": np.tile(mean, (groups, 1)), "covariance": np.tile(apart, (groups, 1, 1))}
+def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Log evidence of products around a mean under an inverse Wishart of nu degrees of freedom.
+
+    Determinants are of columns scaled to one: products of columns with deviations of 1e-40 would be nothing.
+    """
+    d = scatter.shape[-1]
+    unit = np.sqrt(np.diagonal(before, axis1=-2, axis2=-1))
+    outer = unit[..., :, None] * unit[..., None, :]
+    start = np.linalg.slogdet(before / outer)[1]
+    grown = np.linalg.slogdet((before + scatter) / outer)[1] - start
+    level = start + 2 * np.log(unit).sum(axis=-1)
+    shapes = np.asarray(log_rising((nu[..., None] - np.arange(d)) / 2, rows[..., None] / 2)).sum(axis=-1)
+    return shapes - nu / 2 * grown - rows / 2 * (grown + level + d * np.log(np.pi))
 
 
 def block_moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -294,19 +355,3 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
         return covariance
     clipped = np.maximum(values, floor)
     return np.einsum("...ij,...j,...kj->...ik", vectors, clipped, vectors) * outer
-
-
-def _anchored(filled: np.ndarray, weights: np.ndarray, extra: np.ndarray, d: int) -> Twofold:
-    rows = weights.sum()
-    centre = weights @ filled / rows if rows > 0 else np.zeros(d)
-    moved = filled - centre
-    total = Twofold.of(weights @ moved)
-    products = Twofold.of((moved * weights[:, None]).T @ moved + rows * extra)
-    n, shift = Twofold.of(np.full(1, rows)), Twofold.of(centre)
-    crossed = total.spread(1).broadcast((d, d)) * shift.spread(0).broadcast((d, d))
-    flipped = Twofold(crossed.hi.T, crossed.lo.T)
-    square = shift.spread(1).broadcast((d, d)) * shift.spread(0).broadcast((d, d))
-    products = products + crossed + flipped + square * float(rows)
-    sums = total + shift * float(rows)
-    hi = np.concatenate([n.hi, sums.hi, products.hi.ravel()])
-    return Twofold(hi, np.concatenate([n.lo, sums.lo, products.lo.ravel()]))

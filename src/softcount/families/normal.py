@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import gammaln, ndtr, stdtr
+from scipy.special import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Params, Setting, register, scalar_prior
-from softcount.numerics.twofold import Twofold
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.numerics.logspace import log_rising
+from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727
+LOOSE = 0.01
+"""Rows that a class's mean is taken to rest on before any is seen: ten of its own deviations around the column's."""
 
 
 @register
@@ -32,6 +36,8 @@ class Normal(Family):
 
     name = "normal"
     kind = Kind.REAL
+    signed = True
+    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
         if self.tied not in (None, "classes", "columns", "both"):
@@ -50,6 +56,14 @@ class Normal(Family):
 
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats[..., 0].sum())
+
+    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
+        """Rows, sum and squares about another anchor, in twofold arithmetic."""
+        ratio = new.scale / old.scale
+        rows, total, squares = stats[..., 0], stats[..., 1] * ratio, stats[..., 2] * (ratio * ratio)
+        moved = shifted(old.anchor, new).broadcast(rows.shape)
+        squares = squares + moved * total * 2.0 + moved * moved * rows
+        return stack([rows, total + moved * rows, squares], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.sum(0)
@@ -102,14 +116,39 @@ class Normal(Family):
     def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         squares, rows = self._pooled(squares), self._pooled(rows)
         raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
+        return self._floored(raw, hyper)
+
+    def _floored(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
         shared = self.tied in ("columns", "both")
-        variance = np.maximum(raw, np.max(hyper["floor"]) if shared else hyper["floor"])
+        variance = np.maximum(variance, np.max(hyper["floor"]) if shared else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """With the mean fixed, the variance is around that mean."""
+        params = Family.held(self, stats, hyper, how, fixed)
+        if "mean" in fixed and "variance" not in fixed:
+            rows, mean, squares = moments(stats)
+            kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+            off = rows * (mean - fixed["mean"]) ** 2 + kappa * (fixed["mean"] - hyper["mu"]) ** 2
+            params["variance"] = self._variance(squares + off + nu * hyper["s2"], rows + nu, hyper)
+        return params
+
+    def held_free(self, names: Collection[str], setting: Setting, groups: int) -> int:
+        means = groups if "mean" in names else 0
+        return means + (self.free(setting, groups) - groups if "variance" in names else 0)
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        return params | {"variance": self._floored(params["variance"], hyper)}
 
     def _pooled(self, parts: np.ndarray) -> np.ndarray:
         """Totals over the groups and columns that share a variance, at each of them."""
+        return np.broadcast_to(self._totals(parts), parts.shape)
+
+    def _totals(self, parts: np.ndarray) -> np.ndarray:
+        """Totals over the groups and columns that share a variance, once for each variance."""
         axes = {None: (), "classes": (0,), "columns": (1,), "both": (0, 1)}[self.tied]
-        return np.broadcast_to(parts.sum(axis=axes, keepdims=True), parts.shape) if axes else parts
+        axes = tuple(axis for axis in axes if axis < parts.ndim)
+        return parts.sum(axis=axes, keepdims=True) if axes else parts
 
     def _student(self, variance: np.ndarray, rows: np.ndarray, weight: np.ndarray, nu: Any, hyper: Hyper) -> Params:
         # What the posterior predicts: its rows are the freedom, whatever the prior; a known variance loses none.
@@ -137,6 +176,19 @@ class Normal(Family):
         spread = off / params["variance"] + rows * np.log(params["variance"])
         return float((-0.5 * spread - rows * HALF_LOG_2PI).sum())
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        rows, mean, squares = moments(stats)
+        kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+        off, pull, variance = mean - params["mean"], hyper["mu"] - params["mean"], params["variance"]
+        around = squares + rows * off**2 + kappa * pull**2 + nu * hyper["s2"]
+        spread = 0.5 * (around / variance - (rows + nu)) / variance
+        spread = np.where(hyper["known"] > 0, 0.0, self._pooled(spread) / self._sharing(spread))
+        return {"mean": (rows * off + kappa * pull) / variance, "variance": spread}
+
+    def _sharing(self, parts: np.ndarray) -> float:
+        """How many groups and columns share a variance."""
+        return float(self._pooled(np.ones_like(parts)).max(initial=1.0))
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml" or (self.variance is not None and not hyper["kappa"].any()):
             return 0.0
@@ -145,12 +197,27 @@ class Normal(Family):
         return float(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance).sum())
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        rows, _, squares = moments(stats)
-        nu, s2 = np.broadcast_to(hyper["nu"], rows.shape), hyper["s2"]
-        after = nu * s2 + squares
-        parts = gammaln((nu + rows) / 2) - gammaln(nu / 2)
-        parts = parts + 0.5 * nu * np.log(nu * s2) - 0.5 * (nu + rows) * np.log(after)
-        return float(np.where(rows > 0, parts, 0.0).sum())
+        """Of a mean without imagined rows only what its prior does not decide; a shared variance is integrated once."""
+        rows, mean, squares = moments(stats)
+        kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
+        weight = np.where(rows > 0, rows + kappa, 1.0)
+        squares = squares + rows * kappa / weight * (mean - hyper["mu"]) ** 2
+        means = np.where(kappa > 0, -0.5 * np.log1p(rows / np.where(kappa > 0, kappa, 1.0)), 0.0)
+        sure = np.broadcast_to(hyper["known"] > 0, rows.shape)
+        known = np.where(sure, hyper["known"], 1.0)
+        given = np.where(sure, -0.5 * (squares / known + rows * np.log(known)) - rows * HALF_LOG_2PI, 0.0)
+        parts = (np.where(sure, 0.0, part) for part in (rows, squares, nu, nu * hyper["s2"]))
+        return float((means + given).sum() + scale_evidence(*map(self._totals, parts)).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined: a row's worth of variance, and a mean that may lie anywhere in the column."""
+        whole = np.maximum(hyper["whole"], hyper["floor"])
+        wide = np.where(hyper["known"] > 0, hyper["known"] / whole, LOOSE)
+        return hyper | {
+            "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], wide),
+            "nu": np.where(hyper["nu"] > 0, hyper["nu"], 1.0),
+            "s2": np.where(hyper["s2"] > 0, hyper["s2"], whole),
+        }
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
@@ -201,6 +268,11 @@ class Normal(Family):
         ratio = variance / whole
         return 0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio))
 
+    def entropy(self, params: Params) -> np.ndarray:
+        if "freedom" in params:
+            return student_entropy(params["freedom"], params["spread"])
+        return HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"])
+
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         if "freedom" not in params:
             return params["mean"], params["variance"]
@@ -219,6 +291,12 @@ class Normal(Family):
         return None if (params["variance"] > 0).all() else "its variances are not all positive"
 
 
+def shifted(anchor: np.ndarray, setting: Setting) -> Twofold:
+    """Another anchor seen from a setting's own, in its units, exactly."""
+    total, lost = two_sum(np.asarray(anchor), -setting.anchor)
+    return Twofold(total * setting.scale, lost * setting.scale)
+
+
 def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, mean and centred sum of squares, cancelled in twofold arithmetic so that no digit is lost."""
     rows, total, squares = stats[..., 0], stats[..., 1], stats[..., 2]
@@ -227,9 +305,24 @@ def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows.value, mean.value, np.maximum(centred.value, 0.0)
 
 
+def scale_evidence(rows: np.ndarray, squares: np.ndarray, nu: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Log evidence of squares around their mean when the variance is nu rows worth `whole` squares a priori."""
+    seen = rows > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = -xlog1py(nu / 2, squares / whole) - rows / 2 * np.log(np.pi * (whole + squares))
+        return np.where(seen, np.asarray(log_rising(nu / 2, rows / 2)) + spread, 0.0)
+
+
 def known_rows(weight: np.ndarray) -> np.ndarray:
     """Rows that a mean rests on; a group nobody was seen in is taken to have one."""
     return np.where(weight > 0, np.maximum(weight, 1e-12), 1.0)
+
+
+def student_entropy(freedom: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """How surprising a value of Student's t is on average; from a freedom of 1e6 on, as of a normal."""
+    nu = np.minimum(freedom, 1e6)
+    shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
+    return np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(spread)
 
 
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:

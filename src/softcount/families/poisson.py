@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betainc, gammaln, pdtr, xlogy
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, register, scalar_prior, where_first
+from softcount.families.base import (
+    CLAMPED,
+    Family,
+    How,
+    Hyper,
+    Line,
+    Params,
+    Setting,
+    register,
+    scalar_prior,
+    where_first,
+)
+from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
 from softcount.table.schema import Key, Kind
@@ -36,6 +49,7 @@ class Poisson(Family):
 
     name = "poisson"
     kind = Kind.COUNT
+    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
 
     def width(self, setting: Setting) -> int:
         return 2
@@ -78,7 +92,7 @@ class Poisson(Family):
         return params
 
     def _shape(self, hyper: Hyper, how: How) -> np.ndarray:
-        return hyper["shape"] - 1.0 if how == "map" and hyper["explicit"] else hyper["shape"]
+        return hyper["shape"] - (hyper["explicit"] if how == "map" else 0.0)
 
     def natural(self, params: Params) -> np.ndarray:
         rate = params["rate"]
@@ -92,6 +106,11 @@ class Poisson(Family):
         scored = gammaln(shape + x) - gammaln(shape) + shape * np.log(rows) - (shape + x) * np.log1p(rows)
         return np.where(np.isnan(x), 0.0, scored)
 
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        rows, total = stats.value[..., 0], stats.value[..., 1]
+        shape, extra = (0.0, 0.0) if how == "ml" else (self._shape(hyper, how), hyper["rows"])
+        return {"rate": (total + shape) / np.maximum(params["rate"], 1e-300) - (rows + extra)}
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml":
             return 0.0
@@ -100,9 +119,19 @@ class Poisson(Family):
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         rows, total = stats.value[..., 0], stats.value[..., 1]
-        shape, extra = np.maximum(hyper["shape"], 1e-300), hyper["rows"]
-        parts = gammaln(shape + total) - gammaln(shape) + shape * np.log(extra) - (shape + total) * np.log(rows + extra)
-        return float(parts.sum())
+        shape, extra = np.broadcast_arrays(np.maximum(hyper["shape"], 1e-300), hyper["rows"], rows)[:2]
+        with np.errstate(divide="ignore"):
+            spread = shape * np.log1p(rows / extra) + total * np.log(rows + extra)
+        return float(np.where(rows > 0, np.asarray(log_rising(shape, total)) - spread, 0.0).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined, one row at the whole column's rate."""
+        nothing = (hyper["rows"] <= 0) | (hyper["shape"] <= 0)
+        one = {
+            "shape": np.where(nothing, hyper["whole"], hyper["shape"]),
+            "rows": np.where(nothing, 1.0, hyper["rows"]),
+        }
+        return hyper | one
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Gamma:
         return Gamma(stats.value[..., 1] + hyper["shape"], stats.value[..., 0] + hyper["rows"])

@@ -10,12 +10,13 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import Joint, LogNormal, Multinormal, Normal
+from softcount.families import Joint, Multinormal, Normal
 from softcount.families.joint import joint_of
+from softcount.families.normal import shifted
 from softcount.models.plates import Codes, Leaf
 from softcount.models.settle import Settling
 from softcount.models.star import Star
-from softcount.numerics.twofold import Twofold, concatenate, stack, two_sum
+from softcount.numerics.twofold import Twofold, concatenate
 from softcount.table.schema import NARROW_LEVELS, Schema
 
 if TYPE_CHECKING:
@@ -108,11 +109,9 @@ def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
         return _moved_joint(stats, old, new)
     if new.family.discrete or new.family.name == "multinomial":
         return _moved_levels(stats, old, new)
-    if isinstance(new.family, (Normal, LogNormal)):
-        return reanchored(stats, old, new)
     if isinstance(new.family, Multinormal):
         return _reanchored_block(stats, old, new)
-    return stats
+    return new.family.moved(stats, old.setting, new.setting)
 
 
 def _moved_levels(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
@@ -146,30 +145,10 @@ def combinations(leaf: Leaf) -> tuple[Any, ...]:
     return leaf.setting.levels
 
 
-def _shift(old: float, new: float, scale: float) -> Twofold:
-    """The old anchor seen from the new one, in new units, exactly."""
-    total, lost = two_sum(np.array([old]), np.array([-new]))
-    return Twofold(total * scale, lost * scale)
-
-
-def reanchored(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
-    """Rows, sum and squares about another anchor, in twofold arithmetic."""
-    ratio = float(new.setting.scale[0] / old.setting.scale[0])
-    delta = _shift(float(old.setting.anchor[0]), float(new.setting.anchor[0]), float(new.setting.scale[0]))
-    rows, total, squares = stats[:, 0], stats[:, 1] * ratio, stats[:, 2] * (ratio * ratio)
-    moved = delta.broadcast(rows.shape)
-    squares = squares + moved * total * 2.0 + moved * moved * rows
-    return stack([rows, total + moved * rows, squares], axis=1)
-
-
 def _reanchored_block(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     d, groups = len(new.setting.anchor), stats.shape[0]
     ratio = new.setting.scale / old.setting.scale
-    shifts = [
-        _shift(float(a), float(b), float(s))
-        for a, b, s in zip(old.setting.anchor, new.setting.anchor, new.setting.scale, strict=True)
-    ]
-    delta = concatenate(shifts, axis=0)
+    delta = shifted(old.setting.anchor, new.setting)
     rows, total = stats[:, :1], stats[:, 1 : d + 1] * ratio
     flat = stats[:, d + 1 :]
     products = Twofold(flat.hi.reshape(groups, d, d), flat.lo.reshape(groups, d, d)) * np.outer(ratio, ratio)
@@ -194,6 +173,12 @@ def united(left: Fitted, right: Fitted) -> tuple[Star, list[Any]]:
         raise DataError(
             "only models of known classes can be merged: the groups of two mixtures are not the same groups."
         )
+    for leaf in left.star.leaves:
+        if not leaf.family.mergeable:
+            raise DataError(
+                f"column {leaf.key!r} is {leaf.family.name}, whose counts hang on the fit they come from and do not "
+                "add to another's. Fit all the rows at once."
+            )
     mine, theirs = [{leaf.key for leaf in model.star.leaves} for model in (left, right)]
     if mine != theirs:
         odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
@@ -245,7 +230,7 @@ def _overdrawn(leaf: Leaf, before: Twofold, after: Twofold) -> bool:
     elif isinstance(leaf.family, Normal):
         parts = [[0, 1, 2]]
     else:
-        return bool((after.value < -SLACK * np.maximum(before.value, 1.0)).any())
+        return leaf.family.overdrawn(before, after, SLACK)
     return any(_negative_variance(before[:, part], after[:, part]) for part in parts)
 
 

@@ -23,9 +23,12 @@ def with_blanks(star: Star, chunks: Sequence[Chunk]) -> Star:
 
 
 def _blanked(leaf: Leaf, star: Star, chunks: Sequence[Chunk]) -> Leaf:
-    if not isinstance(leaf.family, Multinormal):
+    if leaf.family.dotted or leaf.family.exact:
         return leaf
     blocks = [star.column(leaf, chunk) for chunk in chunks]
+    if not isinstance(leaf.family, Multinormal):
+        weights = [np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks]
+        return replace(leaf, setting=replace(leaf.setting, blank=leaf.family.blank(blocks, weights, leaf.setting)))
     if not any(np.isnan(block).any() for block in blocks):
         return leaf
     total = Twofold.of(np.zeros((len(leaf.columns), 3)))

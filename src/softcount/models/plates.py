@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Family, Joint, LogNormal, Multinormal, Params, Setting
+from softcount.families import Family, Joint, LogNormal, Params, Setting
 from softcount.families.normal import HALF_LOG_2PI
-from softcount.kernels import choose
+from softcount.kernels import WORTH_COMPILING, choose
+from softcount.models.first import first_rows
+from softcount.models.squares import square_form
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
@@ -33,6 +35,10 @@ class Kernels:
     """The kernels for a table of so many cells: plain NumPy for small ones, compiled loops for large."""
 
     cells: int
+
+    @property
+    def compiled(self) -> bool:
+        return self.cells >= WORTH_COMPILING
 
     def __getattr__(self, name: str) -> Any:
         return getattr(chosen(self.cells), name)
@@ -115,6 +121,20 @@ class Reals:
         for j, part in enumerate(compiled):
             out += self.leaves[j].family.score(_unlogged(data[:, j], self.leaves[j]), part, self.leaves[j].setting)
 
+    def expect(
+        self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[Tallies, Twofold, float] | None:
+        """All of an E-step at once, where these columns are all there is: for long tables of complete, near rows."""
+        units = np.stack([self.anchors, self.scales])
+        eta = square_form(compiled, units) if isinstance(compiled, tuple) and self.kernels.compiled else None
+        if eta is None or any(isinstance(leaf.family, LogNormal) for leaf in self.leaves):
+            return None
+        eta[:, 0] += log_shares
+        high, low, likelihood = self.kernels.expect_squares(data, weights, units, eta)
+        if np.isnan(likelihood):
+            return None
+        return {"(reals)": Twofold(high, low)}, Twofold(high[:, 0, 0], low[:, 0, 0]), likelihood
+
     def count(self, data: np.ndarray, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
         if params is None:
             centres = np.broadcast_to(self.anchors, (memberships.shape[1], len(self.leaves)))
@@ -136,25 +156,6 @@ class Reals:
 
 def _unlogged(column: np.ndarray, leaf: Leaf) -> np.ndarray:
     return np.exp(column) if isinstance(leaf.family, LogNormal) else column
-
-
-def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.ndarray) -> np.ndarray:
-    """A row of each group to count around: any member is within a few deviations of its group's mean."""
-    if not len(labels):
-        return np.tile(anchors, (groups, 1))
-    first = _first_of(labels[:1024], groups)
-    if (first < 0).any() and len(labels) > 1024:
-        first = _first_of(labels, groups)
-    rows = data[first]
-    return np.where(np.isfinite(rows) & (first >= 0)[:, None], rows, anchors)
-
-
-def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
-    """Where each group is met first, -1 for one that is not there."""
-    first = np.full(groups + 1, -1)
-    # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
-    first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
-    return first[:groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +278,7 @@ class Features:
         leaf = self.leaves[0]
         column = chunk.reals[:, list(self.slots)] if leaf.family.block else chunk.reals[:, self.slots[0]]
         leaf.family.check(column, leaf.key, chunk.start)
-        own = isinstance(leaf.family, Multinormal)
-        return column, None if own else leaf.family.features(column, leaf.setting)
+        return column, leaf.family.features(column, leaf.setting) if leaf.family.dotted else None
 
     def base(self, data: Any) -> np.ndarray | float:
         return self.leaves[0].family.base(data[0])
@@ -286,7 +286,7 @@ class Features:
     def compile(self, params: list[Params]) -> Any:
         leaf = self.leaves[0]
         public = leaf.family.public(params[0], leaf.setting)
-        dotted = not isinstance(leaf.family, Multinormal) and not {"alpha", "shape"} & set(public)
+        dotted = leaf.family.dotted and not {"alpha", "shape"} & set(public)
         return leaf.family.natural(public) if dotted else public
 
     def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
@@ -300,10 +300,9 @@ class Features:
     def count(self, data: Any, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
         column, features = data
         leaf = self.leaves[0]
-        if isinstance(leaf.family, Multinormal):
-            part = params[0] if params else None
-            return {self.names[0]: leaf.family.count(column, memberships, part, leaf.setting)}
-        return {self.names[0]: Twofold.of(memberships.T @ features)}
+        if leaf.family.dotted:
+            return {self.names[0]: Twofold.of(memberships.T @ features)}
+        return {self.names[0]: leaf.family.count(column, memberships, params[0] if params else None, leaf.setting)}
 
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         return self.count(data, one_hot(labels, weights, groups), None)
@@ -366,6 +365,8 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
 
 def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
     """Every leaf on the plate whose kernel suits it."""
+    from softcount.models.block import Block  # which needs this module's leaves
+
     plates: list[Plate] = []
     normal = [leaf for leaf in leaves if leaf.family.name in ("normal", "lognormal")]
     if normal:
@@ -381,6 +382,8 @@ def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tup
             plates.append(Codes((leaf,), "wide", (schema.places[leaf.key].slot,), kernels, (("(wide)", leaf.key),)))
         elif leaf.family.block and not leaf.columns:
             plates.append(Bag((leaf,), (leaf.key,)))
+        elif leaf.family.name == "multinormal":
+            plates.append(Block((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,), kernels))
         elif leaf.family.name not in ("normal", "lognormal"):
             plates.append(Features((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,)))
     if narrow:

@@ -1,0 +1,231 @@
+"""Gamma columns: positive numbers whose spread grows with their size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammainc
+
+from softcount.errors import DataError
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.families.lognormal import check_positive
+from softcount.families.normal import HALF_LOG_2PI, LOOSE
+from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
+from softcount.numerics.twofold import Twofold, stack
+from softcount.table.schema import Key, Kind
+
+NARROWEST = 1e12
+"""The largest shape: a relative deviation of one in a million, beyond which rows are taken to be all alike."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GammaFamily(Family):
+    """Positive numbers with a mean and a shape; the rate is shape / mean.
+
+    Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is the
+    rows' own. The shape solves log k - digamma(k) = how far rows lie from their mean, log(mean) - mean of logs; a
+    prior of a imagined rows adds a rows that lie from it as the whole column does from its own.
+
+    >>> rows = GammaFamily().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
+    >>> found = GammaFamily().estimate(rows, GammaFamily().hyper(0.0, rows, Setting()), "ml")
+    >>> found["mean"].item(), round(found["shape"].item(), 4)
+    (2.0, 3.6343)
+    """
+
+    name = "gamma"
+    kind = Kind.POSITIVE
+    dotted = False
+    signed = True
+    chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
+
+    def width(self, setting: Setting) -> int:
+        return 3
+
+    def check(self, column: np.ndarray, key: Key, start: int) -> None:
+        check_positive(column, key, start, self.name)
+
+    def base(self, column: np.ndarray) -> np.ndarray | float:
+        return np.where(np.isnan(column), 0.0, -np.log(column))
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        present = ~np.isnan(column)
+        y = np.where(present, np.ldexp(column, -_power(setting)), 1.0)
+        return np.stack([present, np.where(present, y, 0.0), np.log(y)], axis=1)
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """(groups x width) statistics, each group counted around its own mean before that is put back.
+
+        A group with a shape of 1e12 far from the others would otherwise keep no digit of it.
+        """
+        present = ~np.isnan(column)
+        y = np.where(present, np.ldexp(column, -_power(setting)), 1.0)
+        members = memberships * present[:, None]
+        mass = members.sum(axis=0)
+        centre = np.where(mass > 0, members.T @ y, 1.0) / np.where(mass > 0, mass, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = np.where(members > 0, y[:, None], centre)
+            moved = Twofold.of((members * ((y - centre) / centre)).sum(axis=0))
+            beyond = Twofold.of((members * excess(y, centre)).sum(axis=0))
+            rows = Twofold.of(mass)
+            logs = log_twofold(centre) * rows + moved - beyond
+            return stack([rows, (rows + moved) * centre, logs], axis=1)
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats[..., 0].sum())
+
+    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
+        rows, total, logs = (stats[..., j] for j in range(3))
+        by = _power(old) - _power(new)
+        total = Twofold(np.ldexp(total.hi, by), np.ldexp(total.lo, by))
+        return stack([rows, total, logs + LOG_2 * float(by) * rows], axis=-1)
+
+    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        """Rows or totals below nothing, or a mean of logarithms above the logarithm of the mean."""
+        below = Family.overdrawn(self, before[..., :2], after[..., :2], slack)
+        return below or bool((after[..., 0].value * _apart(after).value < -slack).any())
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        rows, mean, apart = _moments(stats.sum(0))
+        seen = rows > 0
+        apart = np.where(seen, apart, 1.0)
+        return {
+            "centre": np.where(seen, mean, 1.0),
+            "apart": apart,
+            "top": np.minimum(shape_of(apart) / setting.floor, NARROWEST),
+            "kappa": np.zeros(rows.shape),
+            "rows": np.where(seen, scalar_prior(prior, self, groups=setting.groups), 0.0),
+        }
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """There is no closed form under `predictive`: parameters are plugged in."""
+        return self.held(stats, hyper, how, {})
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        rows, mean, apart = _moments(stats)
+        mean = np.where(rows > 0, mean, hyper["centre"])
+        if "mean" in fixed:
+            apart = apart + excess(mean, fixed["mean"])
+            mean = fixed["mean"]
+        extra = np.zeros(rows.shape) if how == "ml" else np.broadcast_to(hyper["rows"], rows.shape)
+        weight = rows + extra
+        spare = (rows * apart + extra * hyper["apart"]) / np.where(weight > 0, weight, 1.0)
+        spare = np.where(weight > 0, spare, hyper["apart"])
+        return {"mean": mean, "shape": np.minimum(shape_of(spare), hyper["top"])} | fixed
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        return params | {"shape": np.minimum(params["shape"], hyper["top"])}
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return params["shape"] >= hyper["top"]
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        """Centred on each group's mean: log gamma(1e12) alone would be off by 0.004."""
+        mean, shape, x = params["mean"], params["shape"], column[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
+        return np.where(np.isnan(x), 0.0, scored)
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        rows, mean, apart = _moments(stats)
+        shape = params["shape"]
+        apart = apart + excess(np.where(rows > 0, mean, params["mean"]), params["mean"])
+        return float((rows * (height(shape) - HALF_LOG_2PI - shape * apart)).sum())
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        rows, mean, apart = _moments(stats)
+        here, shape = params["mean"], params["shape"]
+        extra = 0.0 if how == "ml" else hyper["rows"]
+        apart = apart + excess(np.where(rows > 0, mean, here), here)
+        rise = rows * (gap(shape) - apart) + extra * (gap(shape) - hyper["apart"])
+        return {"mean": shape * rows * (mean - here) / here**2, "shape": rise}
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+        if how == "ml":
+            return 0.0
+        return float((hyper["rows"] * (height(params["shape"]) - params["shape"] * hyper["apart"])).sum())
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """The shape integrated by quadrature, the mean approximately (Laplace); improper without imagined rows."""
+        rows, mean, apart = _moments(stats)
+        kappa, extra = np.broadcast_to(hyper["kappa"], rows.shape), np.maximum(hyper["rows"], 1e-12)
+        both = np.where(rows + kappa > 0, rows + kappa, 1.0)
+        middle = np.where(rows > 0, (rows * mean + kappa * hyper["centre"]) / both, 1.0)
+        pulled = rows * excess(np.where(rows > 0, mean, middle), middle)
+        pulled = pulled + kappa * excess(np.where(rows > 0, hyper["centre"], middle), middle)
+        means = np.where(kappa > 0, -0.5 * np.log1p(rows / np.where(kappa > 0, kappa, 1.0)), 0.0)
+        spare = extra * np.maximum(hyper["apart"], 1.0 / NARROWEST)
+        shapes = log_integral(extra + rows, spare + rows * apart + pulled) - log_integral(extra, spare)
+        return float(np.where(rows > 0, means + shapes - rows * HALF_LOG_2PI, 0.0).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined: a row's worth of shape, and a mean that may lie anywhere in the column."""
+        return hyper | {
+            "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE),
+            "rows": np.where(hyper["rows"] > 0, hyper["rows"], 1.0),
+        }
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        return -float(stats.value[..., 0].sum() * setting.anchor[0])
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        raise DataError(f"column {setting.keys[0]!r} is gamma, which has no conjugate prior: it has no posterior.")
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        return params | {"mean": np.ldexp(params["mean"], _power(setting))}
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        mean, shape = np.asarray(params["mean"], float), np.asarray(params["shape"], float)
+        return {"mean": np.ldexp(mean, -_power(setting)), "shape": shape}
+
+    def free(self, setting: Setting, groups: int) -> int:
+        return 2 * groups
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        shape = params["shape"][groups]
+        return rng.gamma(shape, 1.0) / shape * params["mean"][groups]
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return [f"mean {m:.4g}, shape {k:.3g}" for m, k in zip(params["mean"], params["shape"], strict=True)]
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        """From the gamma distribution with the mean and the mean logarithm of all groups together."""
+        mean, shape = params["mean"], params["shape"]
+        middle = shares @ mean
+        off = excess(mean, middle) + gap(shape)
+        whole = shape_of(shares @ off)
+        return height(shape) - shape * gap(shape) - height(whole) + whole * off
+
+    def entropy(self, params: Params) -> np.ndarray:
+        shape = params["shape"]
+        return HALF_LOG_2PI - height(shape) + (shape - 1.0) * gap(shape) + np.log(params["mean"])
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        return params["mean"], params["mean"] / params["shape"] * params["mean"]
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        return gammainc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"])
+
+    def check_params(self, params: Params) -> str | None:
+        sound = (params["mean"] > 0).all() and (params["shape"] > 0).all()
+        return None if sound else "its means and shapes are not all positive"
+
+
+def _power(setting: Setting) -> int:
+    """The power of two that numbers are counted in units of; the anchor of a positive column is a logarithm."""
+    return round(float(setting.anchor[0]) / np.log(2.0))
+
+
+def _moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, mean, and log of the mean less the mean of logs, cancelled in twofold arithmetic: no digit is lost."""
+    rows, apart = stats[..., 0], _apart(stats).value
+    return rows.value, stats[..., 1].over(rows).value, np.where(rows.hi > 0, np.maximum(apart, 0.0), 0.0)
+
+
+def _apart(stats: Twofold) -> Twofold:
+    rows, mean = stats[..., 0], stats[..., 1].over(stats[..., 0])
+    safe = np.where(mean.hi > 0, mean.hi, 1.0)
+    return log_twofold(safe) + Twofold.of(mean.lo / safe) - stats[..., 2].over(rows)

@@ -1,0 +1,281 @@
+"""Student columns: real numbers around a mean, a few of which may lie far out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import stdtrit
+
+from softcount.errors import DataError
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register
+from softcount.families.normal import (
+    HALF_LOG_2PI,
+    Normal,
+    moments,
+    scale_evidence,
+    shifted,
+    student_entropy,
+    student_score,
+)
+from softcount.numerics.shapes import gap, height, log_integral, shape_of
+from softcount.numerics.twofold import Twofold, concatenate, stack
+from softcount.priors import NormalInverseChi2
+from softcount.table.schema import Key, Kind
+
+LOWEST, HIGHEST = 1.0, 200.0
+"""Bounds of an estimated freedom: below one even the median is hardly known, beyond 200 it is a normal."""
+START = 4.0
+"""The freedom of rows about which nothing is known yet."""
+POINTS = 2048
+"""Quantiles over which a divergence is averaged."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Student(Family):
+    """Real numbers around a mean with heavy tails: a row far out pulls little. One column; blocks are not modelled.
+
+    `mean` is the centre, `spread` the square of the scale and `freedom` how light the tails are: 1 is Cauchy, 200 all
+    but normal. The freedom of every group is the likeliest between these, or `Student(freedom=4)` for all. Every row
+    has a hidden weight, small far out. Statistics are rows, and the expected weights, weighted sums and squares of
+    `(x - anchor) * scale` and logarithms of weights; so fitting takes EM even when every class is known.
+    """
+
+    freedom: float | None = None
+
+    name = "student"
+    kind = Kind.REAL
+    exact = False
+    mergeable = False
+    dotted = False
+    signed = True
+    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "spread": "log", "freedom": "log"}
+
+    def __post_init__(self) -> None:
+        known = self.freedom
+        if known is not None and not (isinstance(known, (int, float)) and 0 < known <= 1e6):
+            raise DataError(f"freedom={known!r}: a known freedom is a number above 0 and up to 1e6, such as 4.")
+
+    def width(self, setting: Setting) -> int:
+        return 5
+
+    def hidden(self, key: Key, holes: bool) -> str:
+        return f"column {key!r} is student, whose rows have hidden weights"
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        """Of rows that all weigh one."""
+        rows = Normal.features(self, column, setting)  # type: ignore[arg-type]
+        return np.concatenate([rows[:, :1], rows, np.zeros((len(rows), 1))], axis=1)
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """(groups x width) expected statistics, each group centred on its own rows before it is anchored."""
+        params = params or self._unknown(setting, memberships.shape[1])
+        present = ~np.isnan(column)
+        members = memberships * present[:, None]
+        # Around the mean as a float of the user's, then by what that rounding lost: at 1e8 the 9th digit of z.
+        centre = params["mean"] / setting.scale + setting.anchor
+        lost = (shifted(centre, setting) - Twofold.of(params["mean"])).value
+        off = (np.where(present, column, setting.anchor)[:, None] - centre) * setting.scale + lost
+        weight = (params["freedom"] + 1.0) / (params["freedom"] + off * off / params["spread"])
+        logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
+        weighted = members * weight
+        some = weighted.sum(axis=0)
+        own = (weighted * off).sum(axis=0) / np.where(some > 0, some, 1.0)
+        near = off - own
+        sums = [members, weighted, weighted * near, weighted * near * near]
+        rows, mass, total, squares = (Twofold.of(part.sum(axis=0)) for part in sums)
+        shift = Twofold.of(params["mean"]) + Twofold.of(own)
+        squares = squares + shift * total * 2.0 + shift * shift * mass
+        return stack([rows, mass, total + shift * mass, squares, Twofold.of(logs)], axis=1)
+
+    def _unknown(self, setting: Setting, groups: int) -> Params:
+        mean, spread = setting.blank or (np.zeros(1), np.ones(1))
+        freedom = START if self.freedom is None else self.freedom
+        parts = {"mean": mean[0], "spread": max(float(spread[0]), 1e-300), "freedom": freedom}
+        return {name: np.full(groups, value) for name, value in parts.items()}
+
+    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
+        """Mean and spread of the whole column, fitted: rows far out have no say in what a prior's row looks like."""
+        params, before = self._unknown(setting, 1), None
+        least = _plain_variance(columns, weights, setting) * 1e-6
+        for _ in range(200):
+            total = self._total(columns, weights, params, setting)
+            mass, mean, squares = moments(total[:, 1:4])
+            if not mass[0] > 0:
+                return None
+            # Divided by the weights instead of the rows: as good a step, and a much longer one.
+            spread = np.maximum(squares / mass, np.maximum(least, 1e-300))
+            params = params | {"mean": mean, "spread": spread}
+            now = np.array([mean[0] / np.sqrt(spread[0]), np.log(spread[0])])
+            if before is not None and np.abs(now - before).max() < 1e-14:
+                break
+            before = now
+        return params["mean"], params["spread"]
+
+    def _total(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], params: Params, setting: Setting
+    ) -> Twofold:
+        total = Twofold.of(np.zeros((1, 5)))
+        for column, weight in zip(columns, weights, strict=True):
+            total = total + self.count(column, weight[:, None], params, setting)
+        return total
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats[..., 0].sum())
+
+    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
+        about = Normal().moved(stats[..., 1:4], old, new)
+        return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        """As of a normal column: imagined rows say how far rows lie from the mean, nothing of the freedom."""
+        if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
+            raise DataError(f"a student column cannot take {prior!r} as its prior.")
+        pooled = stats.sum(0)
+        rows, (_, mean, squares) = pooled[..., 0], moments(pooled[..., 1:4])
+        whole = squares / np.maximum(rows.value, 1e-300)
+        if setting.blank is not None:
+            mean, whole = setting.blank
+        middle = Twofold.of(mean)
+        whole_rows = stack([rows, middle * rows, (middle * middle + Twofold.of(whole)) * rows], axis=-1)
+        return Normal().hyper(prior, whole_rows.spread(0), setting)
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """There is no closed form under `predictive`: parameters are plugged in."""
+        return self.held(stats, hyper, how, {})
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        rows, logs = stats.value[..., 0], stats.value[..., 4]
+        mass, mean, squares = moments(stats[..., 1:4])
+        kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+        weight = mass + kappa
+        middle = (mass * mean + kappa * hyper["mu"]) / np.where(weight > 0, weight, 1.0)
+        middle = fixed.get("mean", np.where(weight > 0, middle, hyper["centre"]))
+        squares = squares + mass * (mean - middle) ** 2 + kappa * (hyper["mu"] - middle) ** 2 + nu * hyper["s2"]
+        worth = rows + nu
+        spread = np.where(worth > 0, squares / np.where(worth > 0, worth, 1.0), hyper["whole"])
+        freedom = self._freedom(rows, mass, logs)
+        return {"mean": middle, "spread": np.maximum(spread, hyper["floor"]), "freedom": freedom} | fixed
+
+    def _freedom(self, rows: np.ndarray, mass: np.ndarray, logs: np.ndarray) -> np.ndarray:
+        if self.freedom is not None:
+            return np.full(rows.shape, float(self.freedom))
+        seen = rows > 0
+        spare = np.where(seen, (mass - logs) / np.where(seen, rows, 1.0) - 1.0, gap(np.array(START / 2)))
+        return np.clip(2.0 * shape_of(spare), LOWEST, HIGHEST)
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        freedom = np.clip(params["freedom"], LOWEST, HIGHEST)
+        if self.freedom is not None:
+            freedom = np.full(freedom.shape, float(self.freedom))
+        return params | {"spread": np.maximum(params["spread"], hyper["floor"]), "freedom": freedom}
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return params["spread"] <= hyper["floor"]
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        return student_score(column, params)
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        """With the hidden weights: twice the half of the freedom is the shape of their own distribution."""
+        rows, logs = stats.value[..., 0], stats.value[..., 4]
+        mass, mean, squares = moments(stats[..., 1:4])
+        half, spread = params["freedom"] / 2.0, params["spread"]
+        off = squares + mass * (mean - params["mean"]) ** 2
+        values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * HALF_LOG_2PI
+        weights = rows * (height(half) + half - HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
+        return float((values + weights).sum())
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+        rows, logs = stats.value[..., 0], stats.value[..., 4]
+        mass, mean, squares = moments(stats[..., 1:4])
+        kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
+        here, spread, half = params["mean"], params["spread"], params["freedom"] / 2.0
+        off = squares + mass * (mean - here) ** 2 + kappa * (hyper["mu"] - here) ** 2 + nu * hyper["s2"]
+        tails = 0.5 * (rows * (gap(half) + 1.0) + logs - mass)
+        return {
+            "mean": (mass * (mean - here) + kappa * (hyper["mu"] - here)) / spread,
+            "spread": 0.5 * (off / spread - rows - nu) / spread,
+            "freedom": tails if self.freedom is None else np.zeros(half.shape),
+        }
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+        return Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of rows whose weights are as expected: mean and spread exactly, the freedom by quadrature over its range."""
+        rows, logs = stats.value[..., 0], stats.value[..., 4]
+        mass, mean, squares = moments(stats[..., 1:4])
+        kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
+        squares = squares + mass * kappa / np.where(mass > 0, mass + kappa, 1.0) * (mean - hyper["mu"]) ** 2
+        means = np.where(kappa > 0, -0.5 * np.log1p(mass / np.where(kappa > 0, kappa, 1.0)), 0.0)
+        about = means + scale_evidence(rows, squares, nu, nu * hyper["s2"]) - 0.5 * logs - rows * HALF_LOG_2PI
+        spare = mass - logs - rows
+        if self.freedom is None:
+            low, high = LOWEST / 2.0, HIGHEST / 2.0
+            safe = np.maximum(rows, 1e-12), np.maximum(spare, 1e-12)
+            tails = log_integral(*safe, low, high) - np.log(np.log(high / low))
+        else:
+            tails = rows * height(np.array(self.freedom / 2.0)) - self.freedom / 2.0 * spare
+        return float(np.where(rows > 0, about + tails, 0.0).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        return Normal().proper(hyper)
+
+    log_unit = Normal.log_unit
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        raise DataError(f"column {setting.keys[0]!r} is student, which has no conjugate prior: it has no posterior.")
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        scale = setting.scale
+        # Divided twice: the square of a scale of 1e-300 is nothing.
+        with np.errstate(over="ignore"):
+            mean, spread = params["mean"] / scale + setting.anchor, params["spread"] / scale / scale
+        return params | {"mean": mean, "spread": spread}
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        mean, spread, freedom = (np.asarray(params[name], float) for name in ("mean", "spread", "freedom"))
+        scale = setting.scale
+        return {"mean": (mean - setting.anchor) * scale, "spread": spread * scale * scale, "freedom": freedom}
+
+    def free(self, setting: Setting, groups: int) -> int:
+        return groups * (3 if self.freedom is None else 2)
+
+    draw = Normal.draw
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
+        return [f"mean {m:.4g}, scale {s:.3g}, freedom {f:.3g}" for m, s, f in each]
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        """From the mixture of all groups, averaged over 2,048 quantiles of each group: good to some 1e-3."""
+        quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
+        values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
+        scored = student_score(values.ravel(), params)
+        with np.errstate(divide="ignore"):
+            whole = np.logaddexp.reduce(scored + np.log(shares), axis=1).reshape(values.shape)
+        own = scored.reshape(*values.shape, -1)[np.arange(len(shares)), :, np.arange(len(shares))]
+        return (own - whole).mean(axis=1)
+
+    def entropy(self, params: Params) -> np.ndarray:
+        return student_entropy(params["freedom"], params["spread"])
+
+    moments = Normal.moments
+    cdf = Normal.cdf
+
+    def check_params(self, params: Params) -> str | None:
+        sound = (params["spread"] > 0).all() and (params["freedom"] > 0).all()
+        return None if sound else "its spreads and freedoms are not all positive"
+
+
+def _plain_variance(columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> float:
+    """The column's variance with all rows alike, in counting units."""
+    total = Twofold.of(np.zeros(3))
+    for column, weight in zip(columns, weights, strict=True):
+        total = total + Twofold.of(weight @ Normal().features(column, setting))
+    rows, _, squares = moments(total)
+    return float(squares / np.maximum(rows, 1e-300))
