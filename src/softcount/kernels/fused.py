@@ -1,16 +1,33 @@
 """The compiled kernels, under the names that `reference` has."""
 
+from softcount.kernels.blocks import (
+    count_centred,
+    count_products,
+    expect_products,
+    expect_squares,
+    score_centred,
+    score_products,
+)
 from softcount.kernels.codes import count_codes_labelled, count_codes_soft, score_codes
+from softcount.kernels.patterns import count_patterns, score_patterns
 from softcount.kernels.posterior import normalise, normalise_weighted
 from softcount.kernels.reals import count_reals_labelled, count_reals_soft, score_reals
 
 __all__ = [
+    "count_centred",
     "count_codes_labelled",
     "count_codes_soft",
+    "count_patterns",
+    "count_products",
     "count_reals_labelled",
     "count_reals_soft",
+    "expect_products",
+    "expect_squares",
     "normalise",
     "normalise_weighted",
+    "score_centred",
     "score_codes",
+    "score_patterns",
+    "score_products",
     "score_reals",
 ]

@@ -6,6 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softcount.kernels.reference_blocks import (  # noqa: F401
+    count_centred,
+    count_patterns,
+    count_products,
+    expect_products,
+    expect_squares,
+    score_centred,
+    score_patterns,
+    score_products,
+)
 from softcount.numerics.twofold import Twofold, concatenate, two_sum
 
 SHORT = 64

@@ -41,14 +41,11 @@ class Threads:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
         tasks = iter(tasks)
         head = list(islice(tasks, 2))
-        if len(head) < 2:
-            yield from map(work, head)
-            return
         with one_blas_thread():
-            yield from self._several(work, chain(head, tasks))
+            yield from self._several(work, chain(head, tasks), len(head) < 2)
 
-    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task]) -> Iterator[Result]:
-        if self.n_jobs == 1:
+    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task], alone: bool) -> Iterator[Result]:
+        if alone or self.n_jobs == 1:
             yield from map(work, tasks)
             return
         if self._pool is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
-from softcount.report.page import on_terminal
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Tell(Protocol):
@@ -17,6 +19,31 @@ class Tell(Protocol):
 
 def keep_quiet(what: str, done: float, of: float, detail: str = "") -> None:
     """The progress of work nobody watches."""
+
+
+def on_terminal(stream: IO[str]) -> bool:
+    """Whether a person is looking at the stream and the terminal can do more than print."""
+    return stream.isatty() and os.environ.get("TERM", "") != "dumb"
+
+
+def console_on(stream: IO[str]) -> Console:
+    """A console that obeys NO_COLOR and never reads markup, emoji codes or links in what it prints."""
+    from rich.console import Console
+
+    return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
+
+
+def starts_told(tell: Tell, what: str = "starts") -> Callable[[int, int, int, float], None]:
+    """A watch over a search for classes: which start of how many, its iteration and its objective so far.
+
+    >>> starts_told(lambda *said: print(*said))(3, 10, 25, -1234.5678)
+    starts 2 10 iteration 25, objective -1234.57
+    """
+
+    def watch(start: int, of: int, iteration: int, objective: float) -> None:
+        tell(what, start - 1, of, f"iteration {iteration}, objective {objective:.6g}")
+
+    return watch
 
 
 @contextmanager
@@ -32,8 +59,6 @@ def progress_on(stream: IO[str]) -> Iterator[Tell]:
 @contextmanager
 def _bars(stream: IO[str]) -> Iterator[Tell]:
     from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    from softcount.report.screen import console_on
 
     label = TextColumn("{task.description} {task.fields[detail]}", markup=False)
     columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

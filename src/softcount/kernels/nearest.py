@@ -1,0 +1,219 @@
+"""The nearest centre of every row, and the sums of the rows that changed theirs: plain NumPy, also for sparse rows.
+
+A row's label is the centre with the least squared distance, summed column by column in float64, the first of equals.
+Products of matrices only narrow the choice: where they leave two centres within their rounding, the distances decide.
+So every way of computing gives the same labels: this one, the compiled one with bounds, any chunk, any thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+Rows = Any
+"""Rows x columns, dense in C order (float32 or float64) or compressed sparse rows."""
+
+BLOCKED = False
+"""Whether this kernel takes centres in blocks and keeps bounds."""
+
+TILE = 1 << 18
+"""Distances held at once."""
+
+
+class State(NamedTuple):
+    """What is known of each row: its label (-1: none yet), its weight (an empty array: all one), and bounds.
+
+    The plain kernel has no use for the norms and the bounds.
+    """
+
+    labels: np.ndarray
+    weights: np.ndarray
+    norms: np.ndarray
+    reach: np.ndarray
+    margins: np.ndarray
+
+    def part(self, start: int, stop: int) -> State:
+        return State(*(values[start:stop] for values in self))
+
+
+class Goal(NamedTuple):
+    """The centres, in every form that a kernel needs.
+
+    `near` are the centres in the rows' precision, `across` has the columns first, `half` is |centre|^2 / 2, `packed`
+    one register of centres to a block, `drift` how far each centre and block has moved so far, `slack` the rounding of
+    a squared distance relative to |row|^2 + `furthest`, `bounded` whether bounds are worth their keeping.
+    """
+
+    centres: np.ndarray
+    near: np.ndarray
+    across: np.ndarray
+    half: np.ndarray
+    packed: np.ndarray
+    drift: np.ndarray
+    block_drift: np.ndarray
+    furthest: float
+    slack: float
+    tiny: float
+    bounded: bool
+
+
+class Moved(NamedTuple):
+    """Sums, weights and numbers of rows that centres gained, how far the cost fell, and how many rows changed."""
+
+    sums: np.ndarray
+    mass: np.ndarray
+    members: np.ndarray
+    fall: float
+    changed: int
+
+
+def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | None) -> State:
+    """Nothing known of so many rows."""
+    return State(
+        np.full(rows, -1, np.int64),
+        np.zeros(0) if weights is None else weights,
+        np.zeros(rows, dtype),
+        np.zeros(rows, dtype),
+        np.zeros((rows, blocks), dtype),
+    )
+
+
+def blocks_of(centres: int, dtype: np.dtype) -> int:
+    """How many blocks so many centres take, one register wide.
+
+    >>> blocks_of(64, np.dtype(np.float32)), blocks_of(3, np.dtype(np.float64))
+    (4, 1)
+    """
+    return -(-centres // (64 // dtype.itemsize))
+
+
+def goal_of(
+    centres: np.ndarray, dtype: np.dtype, drift: np.ndarray, block_drift: np.ndarray, bounded: bool = True
+) -> Goal:
+    """Centres made ready for rows of a type; the drifts are how far they have moved since the first."""
+    squares = np.einsum("kj,kj->k", centres, centres)
+    columns = centres.shape[1]
+    # Products, sums and the rounding of centres each err by at most `columns` units; the sum of differences as much.
+    unit = float(np.finfo(dtype).eps) / 2
+    return Goal(
+        centres, np.ascontiguousarray(centres, dtype), np.ascontiguousarray(centres.T), squares / 2,
+        packed(centres, dtype, len(block_drift)), drift, block_drift, float(squares.max()),
+        (4 * columns + 16) * unit, 8 * unit, bounded,
+    )  # fmt: skip
+
+
+def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
+    """(blocks, 1 + columns, width): |centre|^2 / 2 and then minus each column; empty lanes are infinitely far."""
+    count, columns = centres.shape
+    width = 64 // dtype.itemsize
+    if not blocks:
+        return np.zeros((0, 1 + columns, width), dtype)
+    halves, minus = np.full(blocks * width, np.inf), np.zeros((blocks * width, columns))
+    halves[:count] = np.einsum("kj,kj->k", centres, centres) / 2
+    minus[:count] = -centres
+    lines = minus.reshape(blocks, width, columns).transpose(0, 2, 1)
+    return np.ascontiguousarray(np.concatenate([halves.reshape(blocks, 1, width), lines], axis=1), dtype)
+
+
+def advance(rows: Rows, state: State, goal: Goal) -> Moved:
+    """Give every row the label of its nearest centre; what changed comes back.
+
+    A row without a label lowers no cost: its squared distance counts as a rise.
+    """
+    count, columns = goal.centres.shape
+    sums, mass, members = np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64)
+    fall, changed = 0.0, 0
+    step = max(16, TILE // count)
+    for start in range(0, rows.shape[0], step):
+        tile, part = rows[start : start + step], state.part(start, start + step)
+        after = nearest(tile, goal)
+        moved = np.flatnonzero(after != part.labels)
+        if len(moved):
+            before, now = part.labels[moved], after[moved]
+            weights = part.weights[moved] if len(part.weights) else np.ones(len(moved))
+            fall += float(weights @ _falls(tile[moved], before, now, goal.centres))
+            _count(tile[moved], before, now, weights, (sums, mass, members))
+            part.labels[moved] = now
+            changed += len(moved)
+    return Moved(sums, mass, members, fall, changed)
+
+
+def nearest(rows: Rows, goal: Goal) -> np.ndarray:
+    """The nearest centre of each row."""
+    scores = goal.half - np.asarray(rows @ goal.near.T)
+    labels = scores.argmin(axis=1)
+    least = scores[np.arange(len(labels)), labels]
+    doubt = goal.slack * (squared_norms(rows) + goal.furthest)
+    close = (scores <= (least + doubt)[:, None]).sum(axis=1) > 1
+    unsure = np.flatnonzero(close)
+    step = max(1, TILE // max(goal.centres.size, 1))
+    for start in range(0, len(unsure), step):
+        some = unsure[start : start + step]
+        labels[some] = squares(rows[some], goal).argmin(axis=1)
+    return labels
+
+
+def squares(rows: Rows, goal: Goal) -> np.ndarray:
+    """Squared distance of each row from each centre, added column by column in float64."""
+    dense = densely(rows)
+    total = np.zeros((len(dense), len(goal.centres)))
+    for column, line in zip(dense.T, goal.across, strict=True):
+        total += (column[:, None] - line) ** 2
+    return total
+
+
+def squared_norms(rows: Rows) -> np.ndarray:
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+
+
+def densely(rows: Rows) -> np.ndarray:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+
+def spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Squared distance of each row from its own centre, by differences in float64."""
+    out = np.empty(rows.shape[0])
+    step = max(1, TILE // max(centres.shape[1], 1))
+    for start in range(0, len(out), step):
+        apart = densely(rows[start : start + step]) - centres[labels[start : start + step]]
+        out[start : start + step] = np.einsum("ij,ij->i", apart, apart)
+    return out
+
+
+def _falls(rows: Rows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    was = np.where(before >= 0, spread(rows, before, centres), 0.0)
+    return was - spread(rows, now, centres)
+
+
+def recount(rows: Rows, state: State, centres: np.ndarray) -> Moved:
+    """Sums, weights and numbers of the rows of each centre, counted afresh from the labels."""
+    sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
+    step = max(16, TILE // len(centres))
+    for start in range(0, rows.shape[0], step):
+        tile, part = rows[start : start + step], state.part(start, start + step)
+        weights = part.weights if len(part.weights) else np.ones(tile.shape[0])
+        _count(tile, np.full(tile.shape[0], -1), part.labels, weights, (sums, mass, members))
+    return Moved(sums, mass, members, 0.0, 0)
+
+
+Tally = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: Tally) -> None:
+    """Move rows from the sums of one label to those of another, in place; from -1 they come new."""
+    sums, mass, members = tally
+    count, left = len(sums), before >= 0
+    mass += np.bincount(now, weights, count) - np.bincount(before[left], weights[left], count)
+    members += np.bincount(now, minlength=count) - np.bincount(before[left], minlength=count)
+    if sparse.issparse(rows):
+        places = np.arange(rows.shape[0])
+        at = np.concatenate([now, before[left]]), np.concatenate([places, places[left]])
+        signs = sparse.csr_matrix((np.concatenate([weights, -weights[left]]), at), shape=(count, rows.shape[0]))
+        sums += (signs @ rows).toarray()
+        return
+    labels = np.arange(count)[:, None]
+    sums += (weights * ((now == labels).astype(np.float64) - (before == labels))) @ densely(rows)
