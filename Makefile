@@ -35,6 +35,7 @@ lint: $(STAMP)
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 bench: $(STAMP)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"
 	@$(PY) -m benchmarks
 
 clean:

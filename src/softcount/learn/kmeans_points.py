@@ -1,0 +1,150 @@
+"""Rows made ready for distances: moved near zero and scaled where squares would lose digits or overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError
+from softcount.kernels.nearest import Rows, squared_norms
+from softcount.run.threads import Threads
+from softcount.table.wording import column as named
+
+LOOKED_AT = 1_024
+"""Rows, evenly spaced, whose median is the anchor."""
+
+FAR = 16.0
+"""Typical deviations from zero beyond which a column is moved: nearer, products lose less than three digits."""
+
+COMFORTABLE = {4: 20, 8: 200}
+"""Powers of two within which the squares of numbers of so many bytes neither overflow nor vanish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Distances are taken between (x - anchor) * scale; with `unit`, between rows of length one, whatever the scale."""
+
+    anchor: np.ndarray
+    scale: float = 1.0
+    unit: bool = False
+
+    @property
+    def ruler(self) -> float:
+        """A distance as the kernels see it, over the same in the table's own units."""
+        return 1.0 if self.unit else self.scale
+
+    def inside(self, centres: np.ndarray) -> np.ndarray:
+        """Centres as the kernels see them."""
+        return np.ascontiguousarray(centres * self.ruler - self.anchor * self.ruler, dtype=np.float64)
+
+    def outside(self, centres: np.ndarray) -> np.ndarray:
+        """Centres in the table's own units."""
+        return centres / self.ruler + self.anchor
+
+    def place(self, X: Rows) -> Rows:
+        """Rows as the kernels see them; the same memory where nothing has to be done to them."""
+        if sparse.issparse(X):
+            rows = X if self.scale == 1.0 else sparse.csr_matrix((X.data * self.scale, X.indices, X.indptr), X.shape)
+            return _unit_rows(rows) if self.unit else rows
+        if self.scale != 1.0 or self.anchor.any():
+            X = X * X.dtype.type(self.scale) - (self.anchor * self.scale).astype(X.dtype)
+        return np.ascontiguousarray(_unit_rows(X) if self.unit else X)
+
+
+def _unit_rows(rows: Rows) -> Rows:
+    """Rows divided by their lengths; a row of zeros stays one."""
+    length = np.sqrt(squared_norms(rows))
+    factor = 1.0 / np.where(length > 0, length, 1.0)
+    if sparse.issparse(rows):
+        return sparse.diags_array(factor.astype(rows.dtype)).dot(rows).tocsr()
+    return rows * factor[:, None].astype(rows.dtype)
+
+
+def frame_of(X: Rows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
+    """The frame that suits a table; a cell that is no finite number is an error with its place."""
+    if sparse.issparse(X):
+        refuse_not_finite(X, names, threads)
+        largest = float(np.abs(X.data).max()) if X.nnz else 0.0
+        return Frame(np.zeros(X.shape[1]), _scale(largest, X.dtype), unit)
+    low, high = refuse_not_finite(X, names, threads)
+    anchor = np.zeros(X.shape[1]) if unit else _anchor(X)
+    # Halved first: the range of numbers near 1e308 would overflow.
+    largest = 2.0 * float(np.maximum(high / 2 - anchor / 2, anchor / 2 - low / 2).max(initial=0.0))
+    return Frame(anchor, _scale(largest, X.dtype), unit)
+
+
+def _scale(largest: float, dtype: np.dtype) -> float:
+    if largest == 0.0:
+        return 1.0
+    power = int(np.frexp(largest)[1]) if np.isfinite(largest) else 1025
+    return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, 1023)))
+
+
+def _anchor(X: np.ndarray) -> np.ndarray:
+    """Per column: the median of some rows where it is far from zero for its spread, else zero."""
+    some = X[:: max(1, len(X) // LOOKED_AT)].astype(np.float64)
+    half = some / 2
+    middle = np.median(half, axis=0)
+    typical = np.median(np.abs(half - middle), axis=0)
+    # In the rows' own precision, so that subtracting it is one rounding.
+    return np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(X.dtype).astype(np.float64)
+
+
+def refuse_not_finite(X: Rows, names: Sequence[Any] | None, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    """The least and largest number of each column; an error that names the first cell that is missing or infinite."""
+    if sparse.issparse(X):
+        if not np.isfinite(X.data).all():
+            at = int(np.flatnonzero(~np.isfinite(X.data))[0])
+            row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+            raise _not_finite(X.data[at], row, int(X.indices[at]), names)
+        return np.zeros(0), np.zeros(0)
+    parts = list(threads.map(lambda span: (X[span].min(axis=0), X[span].max(axis=0)), spans(len(X))))
+    low = np.min([part[0] for part in parts], axis=0).astype(np.float64)
+    high = np.max([part[1] for part in parts], axis=0).astype(np.float64)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        row, place = np.argwhere(~np.isfinite(X))[0]
+        raise _not_finite(X[row, place], int(row), int(place), names)
+    return low, high
+
+
+def _not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -> DataError:
+    key = place if names is None else names[place]
+    if np.isnan(cell):
+        return DataError(
+            f"{named(key)}, row {row + 1} is missing (NaN). k-means needs every cell. Leave the row or the column out, "
+            "or use GaussianMixture or Mixture, which take tables with holes as they are."
+        )
+    return DataError(
+        f"{named(key)}, row {row + 1} holds {cell}, which is at no distance from anything. "
+        "Put a finite number there, or leave the row out."
+    )
+
+
+def spans(rows: int) -> list[slice]:
+    """Where chunks begin and end: by the number of rows alone, so that no number of threads changes a sum."""
+    step = 32_768 if rows > 131_072 else 8_192
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Rows in chunks, with their weights (None: all one)."""
+
+    rows: Rows
+    weights: np.ndarray | None
+    parts: tuple[Rows, ...]
+
+    @classmethod
+    def of(cls, rows: Rows, weights: np.ndarray | None) -> Points:
+        return cls(rows, weights, tuple(rows[span] for span in spans(rows.shape[0])))
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def mass(self) -> float:
+        return float(len(self) if self.weights is None else self.weights.sum())

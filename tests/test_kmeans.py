@@ -1,0 +1,388 @@
+"""k-means: published optima, the law of its starts, and changes that must not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse, stats
+
+import kmeans_oracle as oracle
+import softcount as sc
+from softcount.kernels import bounded, nearest
+from softcount.learn import kmeans as learn
+from softcount.learn.kmeans import lloyd
+from softcount.learn.kmeans_descend import Engine, Stop, descend
+from softcount.learn.kmeans_points import Points
+from softcount.learn.kmeans_start import Draws
+from softcount.run.threads import Threads
+
+OPTIMA = [
+    *(
+        ("iris_fisher", 4, k, j)
+        for k, j in enumerate([152.347952, 78.851441, 57.228473, 46.446182, 39.039987], start=2)
+    ),
+    *(("faithful", 2, k, j) for k, j in enumerate([8901.768721, 5188.540468, 2941.720903], start=2)),
+    ("ruspini", 2, 4, 12881.0512),
+    ("xclara", 2, 3, 611605.881),
+]
+"""R's kmeans, the best of 200 starts."""
+
+
+def blobs(rows=300, columns=3, clusters=4, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(clusters, columns))[rng.integers(0, clusters, rows)] * 4 + spread * rng.normal(
+        size=(rows, columns)
+    )
+
+
+def agree(a, b):
+    """Whether two labellings are one partition."""
+    return len(set(zip(a.tolist(), b.tolist(), strict=True))) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+@pytest.mark.parametrize("name, columns, clusters, cost", OPTIMA)
+def test_default_settings_find_the_published_optimum(data, name, columns, clusters, cost):
+    table = pd.read_csv(data(f"r_datasets/{name}.csv")).iloc[:, :columns]
+    digits = len(str(cost).split(".")[1])
+    model = sc.KMeans(clusters, random_state=3).fit(table)
+    assert round(model.inertia_, digits) == cost
+    assert model.converged_ and model.trace_[-1] == model.inertia_
+
+
+def test_the_cost_of_old_faithful_is_the_published_one_after_every_step(data):
+    table = pd.read_csv(data("r_datasets/faithful.csv"))
+    rows = ((table - table.mean()) / table.std()).to_numpy()
+    model = sc.KMeans(2, init=[(-1.75, 1.0), (1.75, -1.0)], tol=0).fit(rows)
+    costs = [1201.957842, 252.290779, 119.169959, 80.670249, 79.613137, 79.342883, 79.313142, 79.283401, 79.283401]
+    np.testing.assert_allclose(model.trace_, costs, atol=5e-7)
+    assert model.n_iter_ == 4 and model.agreed_ == (1, 1)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6), st.booleans())
+def test_every_step_is_that_of_the_row_by_row_oracle(seed, clusters, weighted):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(40, 2))
+    weights = rng.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
+    start = rows[rng.choice(40, clusters, replace=False)]
+    model = sc.KMeans(clusters, init=start, tol=0).fit(rows, sample_weight=weights)
+    centres, labels, trace = oracle.lloyd(rows, weights, start)
+    assert model.labels_.tolist() == labels
+    np.testing.assert_allclose(model.cluster_centers_, centres, atol=1e-12)
+    np.testing.assert_allclose(model.trace_, trace, rtol=1e-12)
+
+
+KINDS = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "far": lambda X: X + 1e8,
+    "tiny": lambda X: X * 1e-150,
+    "huge": lambda X: X * 1e150,
+    "sparse": lambda X: sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0)),
+    "whole": lambda X: np.round(X),
+    "outlier": lambda X: np.vstack([X, [[1e12] * X.shape[1]]]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [sc.KMeans, sc.SphericalKMeans])
+def test_labels_are_what_predict_says_and_the_cost_never_rises(make, kind):
+    X = KINDS[kind](blobs())
+    model = make(5, random_state=0, n_init=3).fit(X)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    assert (np.diff(model.trace_) <= 0).all()
+    assert model.trace_[-1] == model.inertia_
+    assert model.inertia_ == pytest.approx(-model.score(X), rel=1e-12)
+    far = model.transform(X)
+    np.testing.assert_array_equal(far.argmin(axis=1), model.labels_)
+    dense = X.toarray() if sparse.issparse(X) else X.astype(float)
+    if make is sc.SphericalKMeans:
+        largest = np.abs(dense).max()
+        lengths = largest * np.sqrt(((dense / largest) ** 2).sum(axis=1, keepdims=True))
+        dense = dense / np.where(lengths > 0, lengths, 1.0)
+    np.testing.assert_allclose(far, np.sqrt(((dense[:, None] - model.cluster_centers_) ** 2).sum(axis=2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["float32", "far", "tiny", "huge"])
+def test_units_and_offsets_do_not_change_the_labels(kind):
+    X = blobs()
+    plain = sc.KMeans(5, random_state=0).fit(X)
+    other = sc.KMeans(5, random_state=0).fit(KINDS[kind](X))
+    np.testing.assert_array_equal(plain.labels_, other.labels_)
+    assert plain.agreed_ == other.agreed_
+
+
+@pytest.mark.parametrize("make", [sc.KMeans, sc.SphericalKMeans])
+def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(make):
+    X = blobs(120)
+    weights = np.random.default_rng(0).integers(0, 4, 120)
+    weighted = make(4, random_state=1).fit(X, sample_weight=weights)
+    repeated = make(4, random_state=1).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-12)
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-12)
+    assert len(weighted.labels_) == 120
+    np.testing.assert_array_equal(weighted.labels_, weighted.predict(X))
+
+
+def test_row_order_does_not_change_the_clusters():
+    X = blobs(200)
+    order = np.random.default_rng(0).permutation(200)
+    a, b = sc.KMeans(4, random_state=0).fit(X), sc.KMeans(4, random_state=0).fit(X[order])
+    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    np.testing.assert_allclose(a.cluster_centers_, b.cluster_centers_, rtol=1e-13)
+
+
+def test_sparse_rows_give_the_clusters_of_dense_ones():
+    X = np.random.default_rng(0).poisson(0.4, (300, 12)).astype(float)
+    start = X[:4] + 0.01
+    a, b = sc.KMeans(4, init=start).fit(X), sc.KMeans(4, init=start).fit(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    np.testing.assert_allclose(a.trace_, b.trace_, rtol=1e-11)
+    np.testing.assert_allclose(a.transform(X), b.transform(sparse.csr_matrix(X)), rtol=1e-12)
+
+
+# Starts
+
+
+def test_centres_are_drawn_by_squared_distance_times_weight():
+    """Every ordered choice of three of five rows as often as the law says: chi-square over 6,000 draws."""
+    rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [5.0, 1.0]])
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
+    law = oracle.plus_plus_law(rows.tolist(), weights.tolist(), 3)
+    draws = Draws(Points.of(rows, weights), np.random.default_rng(7))
+    seen = dict.fromkeys(law, 0)
+    for _ in range(6_000):
+        seen[tuple(draws.plus_plus(3).tolist())] += 1
+    expected = np.array(list(law.values())) * 6_000
+    assert sum(law.values()) == pytest.approx(1.0)
+    assert stats.chisquare(list(seen.values()), expected).pvalue > 1e-3
+    even = np.full(len(law), 6_000 / len(law))
+    assert stats.chisquare(list(seen.values()), even).pvalue < 1e-9  # the test can tell
+
+
+def test_random_starts_are_rows_no_two_the_same():
+    draws = Draws(Points.of(np.arange(6.0)[:, None], np.ones(6)), np.random.default_rng(0))
+    assert all(len(set(draws.different(6).tolist())) == 6 for _ in range(20))
+    assert sc.KMeans(3, init="random", random_state=0).fit(blobs()).converged_
+
+
+def test_the_random_state_reproduces_to_the_bit():
+    X = blobs(200, spread=2.0)
+    first, again = (sc.KMeans(6, random_state=5).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(first.cluster_centers_, again.cluster_centers_)
+    assert first.trace_ == again.trace_
+
+
+def test_clusters_of_drawn_starts_come_largest_first_and_given_ones_stay_in_order():
+    X = (
+        np.concatenate([np.full(30, -9.0), np.full(60, 9.0), np.full(10, 0.0)])[:, None]
+        + np.linspace(0, 1, 100)[:, None]
+    )
+    assert np.bincount(sc.KMeans(3, random_state=0).fit(X).labels_).tolist() == [60, 30, 10]
+    assert np.bincount(sc.KMeans(3, init=[[0.0], [-9.0], [9.0]]).fit(X).labels_).tolist() == [10, 30, 60]
+
+
+# Trouble
+
+
+@pytest.mark.parametrize("n_init", [1, 4])
+def test_an_empty_cluster_moves_to_the_farthest_row(n_init):
+    X = blobs(60)
+    start = np.vstack([X[:2], [[1e3, 1e3, 1e3]], [[1e3, 1e3, 1e3]]])
+    model = sc.KMeans(4, init=start, n_init=n_init).fit(X)
+    assert set(model.labels_) == {0, 1, 2, 3}
+    assert (np.diff(model.trace_) <= 0).all()
+    assert any("2 empty clusters were moved" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("make", [sc.KMeans, sc.SphericalKMeans])
+def test_fewer_distinct_rows_than_clusters_is_an_answer_and_a_note(make):
+    X = np.repeat([[0.0, 1.0], [1.0, 0.0], [4.0, 4.0]], 10, axis=0)
+    model = make(5, random_state=0).fit(X)
+    assert model.inertia_ == pytest.approx(0.0, abs=1e-14)
+    assert len(set(model.labels_)) == 3
+    assert any("fewer distinct rows than clusters" in note for note in model.notes_)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+@pytest.mark.parametrize(
+    "X", [np.ones((50, 2)), np.zeros((5, 1)), np.arange(4.0)[:, None], np.array([[1.0] * 9 + [1e9]]).T]
+)
+def test_degenerate_tables_have_an_answer(X):
+    model = sc.KMeans(4, random_state=0).fit(X)
+    assert np.isfinite(model.cluster_centers_).all() and np.isfinite(model.trace_).all()
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+
+
+def test_stopping_early_is_said_and_labels_still_fit_the_centres():
+    X = blobs(400, spread=3.0)
+    model = sc.KMeans(6, init=X[:6], max_iter=1, tol=0).fit(X)
+    assert not model.converged_ and model.n_iter_ == 1 and len(model.trace_) == 3
+    assert any("raise max_iter" in note for note in model.notes_)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+
+
+BAD = {
+    "a hole": (
+        lambda X: X.assign(a=X.a.mask(X.index == 16)),
+        {},
+        r"column 'a', row 17 is missing.*GaussianMixture or Mixture",
+    ),
+    "infinity": (lambda X: X.replace(X.iloc[3, 1], np.inf), {}, r"column 'b', row 4 holds inf"),
+    "words": (lambda X: X.assign(c="red"), {}, r"column 'c' is not all numbers"),
+    "too many clusters": (lambda X: X.head(3), {}, r"n_samples=3 should be >= n_clusters=4"),
+    "a word for init": (lambda X: X, {"init": "best"}, r"init='best' is not known"),
+    "centres of another shape": (lambda X: X, {"init": np.zeros((4, 3))}, r"4 centres of 2 columns"),
+    "centres with a hole": (
+        lambda X: X,
+        {"init": [[0, 1], [1, 2], [2, np.nan], [0, 0]]},
+        r"centre 2, column 'b' is nan",
+    ),
+    "no clusters": (lambda X: X, {"n_clusters": 0}, r"n_clusters must be a whole number of at least 1"),
+    "a negative tolerance": (lambda X: X, {"tol": -1}, r"tol must be 0 or more"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_clustered_is_refused_by_name_and_place(what):
+    change, settings, message = BAD[what]
+    frame = change(pd.DataFrame(blobs(40, 2), columns=["a", "b"]))
+    with pytest.raises(sc.DataError, match=message):
+        sc.KMeans(**{"n_clusters": 4, **settings}).fit(frame)
+
+
+def test_a_hole_is_refused_in_prediction_and_in_sparse_rows():
+    model = sc.KMeans(2, random_state=0).fit(blobs(30))
+    with pytest.raises(sc.DataError, match="column 1, row 1 is missing"):
+        model.predict([[0.0, np.nan, 1.0]])
+    with pytest.raises(sc.DataError, match="column 2, row 2 is missing"):
+        sc.KMeans(1).fit(sparse.csr_matrix([[0.0, 1.0, 1.0], [0.0, 0.0, np.nan]]))
+
+
+def test_all_weights_zero_is_refused():
+    with pytest.raises(sc.DataError, match="weight"):
+        sc.KMeans(2).fit(blobs(30), sample_weight=np.zeros(30))
+
+
+# Tables, files, kernels
+
+
+@pytest.mark.parametrize("kind", ["polars", "arrow", "mapping", "file", "opened"])
+def test_every_kind_of_table_gives_the_same_clusters(kind, tmp_path):
+    frame = pd.DataFrame(np.round(blobs(50, 2), 3), columns=["a", "b"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    X = {
+        "polars": pl.from_pandas(frame), "arrow": pa.Table.from_pandas(frame), "mapping": frame.to_dict("list"),
+        "file": str(tmp_path / "t.csv"), "opened": sc.read(tmp_path / "t.csv"),
+    }[kind]  # fmt: skip
+    plain = sc.KMeans(3, random_state=0).fit(frame)
+    model = sc.KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.predict(X), plain.labels_)
+
+
+@pytest.mark.parametrize("make", [sc.KMeans, sc.SphericalKMeans])
+def test_a_saved_model_predicts_the_same(make, tmp_path):
+    frame = pd.DataFrame(blobs(80) + 1e6, columns=["a", "b", "c"])
+    model = make(4, random_state=0).fit(frame)
+    model.save(tmp_path / "m.sc")
+    again = sc.load(tmp_path / "m.sc")
+    assert type(again) is make
+    np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(again.predict(frame), model.labels_)
+    assert (again.trace_, again.inertia_, again.notes_, again.agreed_) == (
+        model.trace_, model.inertia_, model.notes_, model.agreed_,
+    )  # fmt: skip
+    assert again.feature_names_in_.tolist() == ["a", "b", "c"] and again.n_clusters == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, a: a.update(centres=np.full((4, 3), np.nan)), lambda d, a: a.update(anchor=np.zeros(2)),
+        lambda d, a: d["centres"].update(scale=3.0), lambda d, a: d["centres"].update(inertia=-1.0),
+        lambda d, a: d["estimator"].update(name="os.system"), lambda d, a: a.pop("trace"),
+        lambda d, a: d["estimator"]["settings"].update(n_clusters=9),
+        lambda d, a: d["estimator"]["columns"].update(n=7),
+    ],
+)  # fmt: skip
+def test_a_file_that_makes_no_sense_is_refused(change, tmp_path):
+    from softcount.files import read, write
+
+    sc.KMeans(4, random_state=0).fit(blobs(60)).save(tmp_path / "m.sc")
+    document, arrays = read(tmp_path / "m.sc")
+    change(document, arrays)
+    write(tmp_path / "bad.sc", document, arrays)
+    with pytest.raises(sc.ModelFileError):
+        sc.load(tmp_path / "bad.sc")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_compiled_and_plain_descents_end_with_the_same_labels(kind):
+    X = blobs(9_000, 5, 12, spread=2.5).astype(kind)
+    ends = []
+    with Threads(1) as threads:
+        for kernel in (bounded, nearest):
+            ends.append(descend(Engine(Points.of(X, None), kernel, threads), X[:12].astype(float), Stop(200, 0.0)))
+    np.testing.assert_array_equal(ends[0].labels, ends[1].labels)
+    np.testing.assert_allclose(ends[0].trace, ends[1].trace, rtol=1e-11)
+    assert ends[0].converged and len(ends[0].trace) > 30  # long enough for the bounds to have been used
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_four_threads_equal_one_bit_for_bit(compiled, monkeypatch):
+    monkeypatch.setattr(learn, "WORTH_COMPILING", 1 if compiled else 1 << 60)
+    X = blobs(6_000, 4, 6, spread=2.0).astype(np.float32)
+    models = [sc.KMeans(6, init=X[:6], tol=0, max_iter=40, n_jobs=jobs).fit(X) for jobs in (1, 4)]
+    np.testing.assert_array_equal(models[0].cluster_centers_, models[1].cluster_centers_)
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    assert models[0].trace_ == models[1].trace_
+
+
+def test_a_large_table_is_started_from_a_sample_of_its_rows():
+    X = blobs(30_000, 2, 5)
+    model = sc.KMeans(5, random_state=0, n_init=3).fit(X)
+    assert any("compared on 8,192 distinct rows; the best went on with all 30,000" in note for note in model.notes_)
+    assert agree(model.labels_, sc.KMeans(5, random_state=0, n_init=3).fit(X[::-1]).labels_[::-1])
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+
+
+# Directions
+
+
+def test_spherical_clusters_are_k_means_of_unit_rows_with_unit_centres():
+    X = np.abs(blobs(200, 4))
+    model = sc.SphericalKMeans(3, random_state=0).fit(X)
+    unit = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose((model.cluster_centers_**2).sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(model.labels_, (unit @ model.cluster_centers_.T).argmax(axis=1))
+    assert model.inertia_ == pytest.approx(2 * (1 - (unit @ model.cluster_centers_.T).max(axis=1)).sum(), rel=1e-10)
+    for k in range(3):
+        total = unit[model.labels_ == k].sum(axis=0)
+        np.testing.assert_allclose(model.cluster_centers_[k], total / np.linalg.norm(total), atol=1e-9)
+    np.testing.assert_array_equal(model.labels_, model.predict(X * 7.5))
+
+
+def test_rows_of_zeros_have_no_direction():
+    cells = np.random.default_rng(0).poisson(1.0, (100, 20)).astype(float)
+    cells[[3, 50]] = 0
+    X = sparse.csr_matrix(cells)
+    model = sc.SphericalKMeans(3, random_state=0).fit(X)
+    assert any("2 rows of zeros" in note for note in model.notes_)
+    assert model.labels_[3] == model.labels_[50] == 0
+    with pytest.raises(sc.DataError, match="none has a direction"):
+        sc.SphericalKMeans(1).fit(np.zeros((4, 2)))
+
+
+def test_lloyd_on_small_arrays_is_the_oracle():
+    X = blobs(50, 2)
+    weights = np.linspace(0.5, 2.0, 50)
+    centres, labels = lloyd(X, weights, X[:3])
+    expected, expected_labels, _ = oracle.lloyd(X, weights, X[:3])
+    assert labels.tolist() == expected_labels
+    np.testing.assert_allclose(centres, expected, atol=1e-12)
