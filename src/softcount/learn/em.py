@@ -3,122 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain
 from operator import add
-from typing import Any
 
 import numpy as np
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.learn.accelerate import can_extrapolate, leap
-from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
+from softcount.learn.accelerate import Course
+from softcount.learn.assign import ASSIGNMENTS, Assignment, drawn, hard
+from softcount.learn.tiles import lengthened, runs_of
+from softcount.models.star import ASSIGNED, Assign, Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads
 
 Watch = Callable[[int, float], None]
 ROUNDING = 1e-12
 """Relative change of the objective that is no change at all."""
-VERIFIED = 16
-"""Plain steps before stopping; after four, two overlapping normals stopped 0.010 nats short, after sixteen 0.001."""
-LONGEST_RUN = 8
-SECOND_CACHE = 1 << 20
-"""Bytes of cells and scores that a tile may hold."""
+NOISE = 1e-9
+"""Relative fall that is arithmetic: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
+NOTHING = 1e-14
+"""Sure gain of a map, in proportion, that is nothing but rounding."""
+IN_A_ROW, AT_MOST = 2, 6
+"""Predictions below the tolerance before a climb stops: one can be a coincidence of the last steps."""
+DEEPER = 1000.0
+"""How far below the tolerance a prediction ends the climb at once; near the top a leap gains two or three digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Where EM came to: the parameters just scored, their expected counts, and the way there."""
+    """Where EM came to: the parameters just scored, their expected counts, and the way there.
+
+    The trace has the objective after every pass over the table; a leap that was not taken repeats the one before.
+    With `half_steps` it has the lower bound after every M-step in between.
+    """
 
     params: StarParams
     counts: Counts
     trace: list[float]
     converged: bool
     fell: float = 0.0
+    interrupted: bool = False
+    half_steps: bool = False
+    notes: tuple[str, ...] = ()
+    units: float = 0.0
 
     @property
     def objective(self) -> float:
-        return self.trace[-1]
+        return max(self.trace)
+
+    @property
+    def size(self) -> float:
+        """What differences of the objective are measured by: its size free of the columns' units, at least 1."""
+        return max(1.0, abs(self.objective - self.units))
 
     @property
     def n_iter(self) -> int:
-        return len(self.trace) - 1
+        return (len(self.trace) - 1) // (2 if self.half_steps else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When to stop: after `max_iter` maps, or once the gain still to come is predicted to be below `tol`."""
+    """When to stop: after `max_iter` maps, or once the gain still to come is predicted to be below `tol`.
+
+    `tol=0` takes plain maps, exactly `max_iter` of them. Hard assignment stops when a map gains nothing; drawn
+    assignment never stops early and ends at the best parameters it met. Both, and `half_steps`, take plain maps.
+    """
 
     max_iter: int = 1000
     tol: float = 1e-8
-    accelerate: bool = False  # longer steps along the way; `tol=0` takes plain ones, exactly `max_iter` of them
+    accelerate: bool = False
+    assign: Assignment = "soft"
+    finish: str | None = None
+    half_steps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.assign not in ASSIGNMENTS:
+            raise DataError(f"assign={self.assign!r} is not known. Use one of {', '.join(map(repr, ASSIGNMENTS))}.")
+        if self.finish not in (None, "lbfgs"):
+            raise DataError(f"finish={self.finish!r} is not known. Use None or 'lbfgs'.")
+        if self.finish and (self.assign != "soft" or self.half_steps):
+            raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
+
+    @property
+    def leaping(self) -> bool:
+        return self.accelerate and self.tol > 0 and self.assign == "soft" and not self.half_steps
 
     def small(self, gain: float, objective: float) -> bool:
         return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
 
 
-def expected(star: Star, params: StarParams, ready: Sequence[Ready], threads: Threads) -> Counts:
+def expected(
+    star: Star, params: StarParams, ready: Sequence[Ready], threads: Threads, assign: Assign | None = None
+) -> Counts:
     """Expected counts of the whole table under these parameters, by the names of the leaves."""
     compiled = star.compile(params)
     runs = runs_of(ready, threads.n_jobs)
-    parts = threads.map(lambda run: [star.expect(params, compiled, part) for part in run], runs)
+    parts = threads.map(lambda run: [star.expect(params, compiled, part, assign) for part in run], runs)
     return star.unstacked(reduce(add, chain.from_iterable(parts)))
-
-
-def runs_of(ready: Sequence[Ready], n_jobs: int) -> list[Sequence[Ready]]:
-    """Neighbouring chunks to be done in one go: two runs for every thread, but at most eight chunks at a time.
-
-    Waking a thread for each small chunk took as long as the chunk: two threads were no faster than one. Counts are
-    still added chunk by chunk, so that the bits do not depend on the number of threads.
-    """
-    runs = max(2 * n_jobs, -(-len(ready) // LONGEST_RUN))
-    edges = [len(ready) * i // runs for i in range(runs + 1)]
-    return [ready[a:b] for a, b in pairwise(edges) if a < b]
-
-
-def lengthened(ready: Sequence[Ready], groups: int) -> list[Ready]:
-    """The same rows in tiles that just fill the second cache, short chunks being joined.
-
-    Between kernels a thread holds the interpreter, and others wait: with 12,288 rows of 20 codes at a time in place of
-    4,096 an iteration on two threads took 2.2 ms in place of 3.4. Only the table and the model decide how long.
-    """
-    first = ready[0]
-    width = sum(map(size_of, first.data)) // max(first.n_rows, 1) + 8 * groups
-    tile = TILE * min(max(SECOND_CACHE // (width * TILE), 1), 4)
-    count = max(1, tile // max(first.n_rows, 1))
-    return [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
-
-
-def size_of(data: Any) -> int:
-    """Bytes of a chunk's array, of several, or of the cells of a sparse matrix."""
-    if isinstance(data, tuple):
-        return sum(map(size_of, data))
-    return 0 if data is None else data.nbytes if isinstance(data, np.ndarray) else 2 * data.data.nbytes
-
-
-def joined(parts: Sequence[Ready]) -> Ready:
-    """Neighbouring chunks as one."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    whole = {name: end_to_end([getattr(part, name) for part in parts]) for name in ("labels", "weights", "base")}
-    data = [end_to_end(list(arrays)) for arrays in zip(*(part.data for part in parts), strict=True)]
-    return Ready(data, **whole, start=first.start, n_rows=sum(part.n_rows for part in parts))
-
-
-def end_to_end(parts: list[Any]) -> Any:
-    """Arrays one after another, tuples of them place by place; what is no array is alike in all parts."""
-    first = parts[0]
-    if isinstance(first, tuple):
-        return tuple(end_to_end(list(arrays)) for arrays in zip(*parts, strict=True))
-    if isinstance(first, np.ndarray):
-        return np.concatenate(parts)
-    if first is None or isinstance(first, float):
-        return first
-    from scipy import sparse
-
-    return sparse.vstack(parts, format="csr")
 
 
 def climb(
@@ -129,24 +112,29 @@ def climb(
     threads: Threads,
     stop: Stop,
     watch: Watch | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Climb:
-    """Climb from `params` until nothing worth having is left to gain.
+    """Climb from `params` until nothing worth having is left to gain; interrupted, the best so far.
 
-    The objective is log-likelihood plus the prior's part. It cannot fall; if rounding ever makes it fall, the climb
-    ends at the best parameters met and says by how much.
+    The objective is log-likelihood plus the prior's part; under hard assignment the likelihood is that of the rows
+    with their groups. It cannot fall; if rounding ever makes it fall, the climb ends at the best parameters met and
+    says by how much.
     """
-    way = _Way(star, imagined, lengthened(ready, star.groups), threads, stop, watch)
-    way.score(params)
-    leaping = stop.accelerate and stop.tol > 0 and can_extrapolate(star)
-    while not way.over:
-        if leaping:
-            way.stride()
-        else:
-            way.step()
-    return Climb(way.params, way.counts, way.trace, way.converged, way.fell)
+    way = Way(star, imagined, lengthened(ready, star.groups), threads, stop, watch)
+    way.seed = 0 if rng is None else int(rng.integers(2**62))
+    way.score(star.held(params, imagined))
+    try:
+        if stop.finish is not None and stop.tol > 0:
+            from softcount.learn.finish import finish
+
+            finish(way)
+        way.run()
+    except KeyboardInterrupt:
+        way.interrupted = True
+    return way.climbed()
 
 
-class _Way:
+class Way:
     """The state of one climb: where it is, and how it got there."""
 
     params: StarParams
@@ -157,69 +145,145 @@ class _Way:
     ) -> None:
         self.star, self.imagined, self.ready, self.threads = star, imagined, ready, threads
         self.stop, self.watch = stop, watch
+        self.course = Course(star, imagined)
         self.trace: list[float] = []
-        self.converged = False
+        self.bounds: list[float] = []
+        self.notes: list[str] = []
+        self.height = -np.inf
+        self.converged = self.interrupted = False
         self.fell = 0.0
-        self.longest = 4.0
+        self.calm = 0
         self.units = 0.0
+        self.seed = 0
 
     @property
     def over(self) -> bool:
         return self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
 
-    def score(self, params: StarParams, optional: bool = False) -> bool:
-        """Go to these parameters unless they are worse; `optional` ones may be, without anything being wrong."""
-        counts = expected(self.star, params, self.ready, self.threads)
+    def run(self) -> None:
+        while not self.over:
+            self.step()
+
+    def climbed(self) -> Climb:
+        trace = self.trace
+        if self.stop.half_steps:
+            between = zip(self.bounds, self.trace[1:], strict=False)
+            trace = [self.trace[0], *chain.from_iterable(between)]
+        return Climb(
+            self.params, self.counts, trace, self.converged, self.fell, self.interrupted, self.stop.half_steps,
+            tuple(self.notes), self.units,
+        )  # fmt: skip
+
+    # -- one pass over the table
+
+    def score(self, params: StarParams, least: float | None = None) -> bool:
+        """Go to these parameters unless they are worse; with `least` they may be, and must come to that height."""
+        counts, height = self.seen(params)
         if not self.trace and np.isneginf(counts.log_likelihood):
             raise impossible(self.star, params, self.ready)
-        objective = counts.log_likelihood + self.star.log_prior(params, self.imagined)
-        if self.trace:
-            drop = self.trace[-1] - objective
-            if optional and not drop <= 0:
-                return False
-            if not drop <= ROUNDING * max(1.0, abs(objective)):
-                self.fell = drop
-                return False
-        else:
+        if not self.trace:
             self.units = self.star.log_units(counts)
-        self.trace.append(objective)
-        self.params, self.counts = params, counts
-        if self.watch is not None:
-            self.watch(len(self.trace) - 1, objective)
+        elif not self._welcome(height, least):
+            return False
+        self._record(height)
+        if height >= self.height or self.stop.assign != "drawn":
+            self.params, self.counts, self.height = params, counts, height
+        if self.stop.assign == "drawn":
+            self.latest = counts
         return True
 
-    def enough(self) -> None:
-        """Stop if little is left to gain, in proportion to an objective free of units: metres or miles stop alike."""
-        free = [height - self.units for height in self.trace[-3:]]
-        self.converged = self.stop.small(remaining(free), free[-1])
+    def seen(self, params: StarParams) -> tuple[Counts, float]:
+        """Expected counts and the objective at these parameters, wherever the climb is."""
+        counts = expected(self.star, params, self.ready, self.threads, self._assign())
+        return counts, self._height(counts, params)
+
+    def visit(self, params: StarParams, counts: Counts, height: float) -> None:
+        """Record a pass, and go there if nothing better has been met."""
+        if height >= self.height:
+            self.params, self.counts, self.height = params, counts, height
+        self._record(self.height)
+
+    def _welcome(self, height: float, least: float | None) -> bool:
+        """Whether to go there. A leap in vain costs a map; where arithmetic has no more to tell, the climb stays; a
+        fall that arithmetic does not explain ends it."""
+        if self.stop.assign == "drawn":
+            return True
+        if least is not None:
+            if not height >= least:
+                self._record(self.height)
+            return height >= least
+        drop = (self.height - height) / max(1.0, abs(height))
+        if drop <= ROUNDING:
+            return True
+        if drop <= NOISE:
+            self._record(self.height)
+            self.converged = self.stop.tol > 0
+        else:
+            self.fell = self.height - height
+        return False
+
+    def _record(self, height: float) -> None:
+        self.trace.append(height)
+        if self.watch is not None:
+            self.watch(len(self.trace) - 1, height)
+
+    def _assign(self) -> Assign | None:
+        if self.stop.assign == "drawn":
+            return drawn(self.seed, len(self.trace))
+        return hard if self.stop.assign == "hard" else None
+
+    def _height(self, counts: Counts, params: StarParams) -> float:
+        own = counts.notes[ASSIGNED] if self.stop.assign == "hard" else counts.log_likelihood
+        return own + self.star.log_prior(params, self.imagined)
+
+    # -- one step
 
     def step(self) -> None:
-        """One EM map."""
-        if self.score(self.star.estimate(self.counts, self.imagined)):
-            self.enough()
-
-    def stride(self) -> None:
-        """Two EM maps and a leap; where the leap is no gain, the second map's own parameters."""
-        start, before = self.params, self.trace[-1]
-        if not self.score(self.star.estimate(self.counts, self.imagined)) or self.over:
+        """One EM map, or a leap; or the end, where too little is left to gain."""
+        if self.stop.assign == "drawn":
+            self.score(self.star.estimate(self.latest, self.imagined))
             return
-        first, gain = self.params, self.trace[-1] - before
-        second = self.star.estimate(self.counts, self.imagined)
-        ahead = leap(start, first, second, self.longest)
-        if self.stop.small(max(gain, 0.0) / (1.0 - ahead.rate**2), self.trace[-1] - self.units):
-            return self.verify()
-        if self.score(ahead.params, optional=True):
-            self.longest *= 2.0
-        else:
-            self.longest = max(self.longest / 2.0, 1.0)
-            self.score(second)
+        mapped = self.star.estimate(self.counts, self.imagined)
+        if not np.isfinite(self.height) or (self.stop.tol == 0 and not self.stop.half_steps):
+            self.score(mapped)  # the prior may rule the start out; that first step says nothing of the pace
+            return
+        sure = self.sure_gain(mapped)
+        self._look(mapped, sure)
+        if self.converged:
+            return
+        if self.stop.half_steps:
+            self.bounds.append(self.height + sure)
+        if self.stop.leaping and self.course.ready and self._leap(mapped, sure):
+            return
+        if not self.over:
+            self.score(mapped)
 
-    def verify(self) -> None:
-        """Plain steps before stopping: a leap stirs up quick modes that hide how much a slow one has still to gain."""
-        for _ in range(VERIFIED):
-            if self.over or not self.score(self.star.estimate(self.counts, self.imagined)):
-                return
-        self.enough()
+    def sure_gain(self, mapped: StarParams) -> float:
+        """What an M-step is sure to gain before the next pass: the rise of the lower bound."""
+        star, counts = self.star, self.counts
+        rise = star.completed(counts, mapped) - star.completed(counts, self.params)
+        return rise + star.log_prior(mapped, self.imagined) - star.log_prior(self.params, self.imagined)
+
+    def _look(self, mapped: StarParams, sure: float) -> None:
+        """Converged if little is left to gain, in proportion to an objective free of units: metres or miles alike."""
+        size = max(1.0, abs(self.height))
+        if self.stop.assign == "hard":
+            self.converged = self.stop.tol > 0 and sure <= NOTHING * size  # as it is once no row has moved
+            return
+        self.course.note(self.params, mapped)
+        left = 0.0 if sure <= NOTHING * size else self.course.left(sure)
+        free = self.height - self.units
+        self.calm = self.calm + 1 if self.stop.small(left, free) else 0
+        self.converged = self.calm >= (IN_A_ROW if self.stop.small(DEEPER * left, free) else AT_MOST)
+
+    def _leap(self, mapped: StarParams, sure: float) -> bool:
+        """Go where the maps are heading, if that gains at least what the plain map is sure to."""
+        spare = NOTHING * max(1.0, abs(self.height))
+        if self.score(self.course.leap(mapped), self.height + max(sure - spare, 0.0)):
+            self.course.taken()
+            return True
+        self.course.refused()
+        return False
 
 
 def impossible(star: Star, params: StarParams, ready: Sequence[Ready]) -> DataError:
@@ -230,16 +294,3 @@ def impossible(star: Star, params: StarParams, ready: Sequence[Ready]) -> DataEr
         f"row {next(rows) + 1} is impossible under every class of the start (probability zero), so EM cannot use it. "
         "Start from probabilities above zero."
     )
-
-
-def remaining(trace: Sequence[float]) -> float:
-    """The gain still to come, as the geometric series of the last two gains predicts (Aitken)."""
-    if len(trace) < 3:
-        return np.inf
-    before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
-    if np.isinf(before):  # the prior may rule the start out; that first step says nothing of the pace
-        return np.inf
-    if last <= ROUNDING * max(1.0, abs(trace[-1])):
-        return 0.0
-    rate = last / before if before > 0 else 1.0
-    return np.inf if rate >= 1.0 else last * rate / (1.0 - rate)

@@ -5,7 +5,7 @@ All labels known is naive Bayes; some null, semi-supervised; all null, a mixture
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import local
 from typing import Any
@@ -15,44 +15,29 @@ from scipy.special import xlogy
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, How, Hyper, Joint, Params, Setting
+from softcount.families import Categorical, Family, How, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.imagine import leaf_hypers
+from softcount.models.parts import (
+    Imagined,
+    StarParams,
+    completed_together,
+    estimate_stack,
+    log_prior_together,
+    slope_together,
+    within_together,
+)
 from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns, plates_of
-from softcount.numerics.twofold import Twofold, stack
+from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
 TILE = 4096
 """Rows scored at a time, so that rows x groups stays in the cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class StarParams:
-    """Shares of the groups, and each leaf's parameters in counting units."""
-
-    shares: np.ndarray
-    leaves: Mapping[Key, Params]
-
-
-@dataclass(frozen=True, slots=True)
-class Imagined:
-    """What the priors imagine: hyperparameters of the root and of each leaf, and how they are used."""
-
-    root: Hyper
-    leaves: Mapping[Key, Hyper]
-    how: How
-    root_how: How
-    fixed_shares: np.ndarray | None = None
-    _stacked: dict[Any, Hyper] = field(init=False, repr=False, compare=False, default_factory=dict)
-
-    def stacked(self, keys: list[Key]) -> Hyper:
-        """The hyperparameters of columns estimated together; joined once, because every EM step asks for them."""
-        name = tuple(keys)
-        if name not in self._stacked:
-            hypers = [self.leaves[key] for key in keys]
-            self._stacked[name] = {part: _joined([hyper[part] for hyper in hypers]) for part in hypers[0]}
-        return self._stacked[name]
+ASSIGNED = "(assigned)"
+"""The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
+Assign = Callable[[np.ndarray, int], None]
+"""Turns rows' posteriors into memberships, in place; told the number of the first row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +123,23 @@ class Star:
             joint[a : a + TILE] = compiled[0][: len(joint) - a]
         clamped = False
         for plate, data, part in zip(self.plates, ready.data, compiled[1:], strict=True):
-            plate.score(_rows_of(data, rows), part, joint)
+            plate.score(rows_of(data, rows), part, joint)
             clamped |= type(plate).__name__ in ("Features", "Bag")
         if clamped:
             joint[joint < IMPOSSIBLE] = -np.inf
         return joint
 
-    def expect(self, params: StarParams, compiled: list[Any], ready: Ready) -> Counts:
-        """Expected counts and log-likelihood of a chunk under these parameters."""
+    def expect(self, params: StarParams, compiled: list[Any], ready: Ready, assign: Assign | None = None) -> Counts:
+        """Expected counts and log-likelihood of a chunk under these parameters.
+
+        With `assign` the counts are those of the memberships it makes, and the notes say how likely rows and groups
+        are together.
+        """
+        alone = self._expect_alone(compiled, ready) if assign is None else None
+        if alone is not None:
+            return alone
         parts = [
-            self._expect_tile(params, compiled, ready, slice(a, min(a + ready.tile, ready.n_rows)))
+            self._expect_tile(params, compiled, ready, slice(a, min(a + ready.tile, ready.n_rows)), assign)
             for a in range(0, ready.n_rows, ready.tile)
         ]
         total = parts[0]
@@ -155,7 +147,21 @@ class Star:
             total = total + part
         return total
 
-    def _expect_tile(self, params: StarParams, compiled: list[Any], ready: Ready, rows: slice) -> Counts:
+    def _expect_alone(self, compiled: list[Any], ready: Ready) -> Counts | None:
+        """The whole chunk in one go, where the model is a single plate that can."""
+        expect = getattr(self.plates[0], "expect", None) if len(self.plates) == 1 else None
+        if expect is None or ready.labels is not None:
+            return None
+        found = expect(ready.data[0], compiled[1], compiled[0][0], ready.weights)
+        if found is None:
+            return None
+        tallies, sizes, likelihood = found
+        mass = ready.n_rows if ready.weights is None else ready.weights.sum()
+        return Counts({ROOT: sizes, **tallies}, float(mass), likelihood)
+
+    def _expect_tile(
+        self, params: StarParams, compiled: list[Any], ready: Ready, rows: slice, assign: Assign | None
+    ) -> Counts:
         joint = self.score(ready, compiled, rows, _scratch(rows.stop - rows.start, self.groups))
         if ready.labels is not None:
             _pin(joint, ready.labels[rows])
@@ -163,14 +169,18 @@ class Star:
         evidence = self.kernels.normalise(joint)
         base = ready.base if isinstance(ready.base, float) else ready.base[rows]
         likelihood = evidence + base
+        notes = {}
+        if assign is not None:
+            together = likelihood + _assigned(joint, assign, ready.start + rows.start)
+            notes = {ASSIGNED: float(_weighed(together, weights).sum())}
+        likelihood = _weighed(likelihood, weights)
         if weights is not None:
             joint *= weights[:, None]
-            likelihood = np.where(weights > 0, likelihood * weights, 0.0)
         arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(down_columns(np.add, joint))}
         for plate, data in zip(self.plates, ready.data, strict=True):
-            arrays |= plate.count(_rows_of(data, rows), joint, [params.leaves[x.key] for x in plate.leaves])
+            arrays |= plate.count(rows_of(data, rows), joint, [params.leaves[x.key] for x in plate.leaves])
         mass = float(len(joint) if weights is None else weights.sum())
-        return Counts(arrays, mass, float(likelihood.sum()))
+        return Counts(arrays, mass, float(likelihood.sum()), notes)
 
     def impossible_rows(self, compiled: list[Any], ready: Ready) -> np.ndarray:
         """Rows, numbered within the chunk, to which every group that may hold them gives probability zero."""
@@ -209,15 +219,33 @@ class Star:
             root = counts.arrays[ROOT].spread(0)
             shares = Categorical().estimate(root, imagined.root, imagined.root_how)["probability"][0]
         leaves: dict[Key, Params] = {}
-        for family, keys in self.stacks(stats):
-            leaves |= _estimate_stack(family, keys, stats, imagined)
+        for family, keys in self.stacks(stats, imagined.fixed):
+            leaves |= estimate_stack(family, keys, stats, imagined)
         return StarParams(shares, leaves)
 
-    def stacks(self, stats: Mapping[Any, Twofold]) -> Iterator[tuple[Family, list[Key]]]:
-        """Leaves that can be estimated together."""
+    def held(self, params: StarParams, imagined: Imagined) -> StarParams:
+        """The same parameters with the fixed ones in their place."""
+        shares = params.shares if imagined.fixed_shares is None else imagined.fixed_shares
+        leaves = {key: part | imagined.fixed.get(key, {}) for key, part in params.leaves.items()}
+        return StarParams(shares, leaves)
+
+    def within(self, params: StarParams, imagined: Imagined) -> StarParams:
+        """The nearest parameters that an estimate may be; columns that share a floor keep the same."""
+        leaves = dict(params.leaves)
+        for like in self._alike(params):
+            family, keys = like[0].family, [leaf.key for leaf in like]
+            if type(family).within is not Family.within:
+                leaves |= within_together(family, keys, params, imagined)
+        return StarParams(params.shares, leaves)
+
+    def stacks(
+        self, stats: Mapping[Any, Twofold], fixed: Mapping[Key, Params] | None = None
+    ) -> Iterator[tuple[Family, list[Key]]]:
+        """Leaves that can be estimated together: of one family and size, with the same parameters fixed."""
         groups: dict[Any, tuple[Family, list[Key]]] = {}
         for leaf in self.leaves:
-            name = (leaf.family.stack_key(), stats[leaf.key].shape, leaf.key if leaf.family.block else None)
+            alone = leaf.key if leaf.family.block else tuple((fixed or {}).get(leaf.key, ()))
+            name = (leaf.family.stack_key(), stats[leaf.key].shape, alone)
             groups.setdefault(name, (leaf.family, []))[1].append(leaf.key)
         yield from groups.values()
 
@@ -227,16 +255,16 @@ class Star:
         if imagined.fixed_shares is None:
             total += Categorical().log_prior({"probability": params.shares[None]}, imagined.root, imagined.root_how)
         for leaves in self._alike(params):
-            total += _log_prior([leaf.key for leaf in leaves], leaves[0].family, params, imagined)
+            total += log_prior_together([leaf.key for leaf in leaves], leaves[0].family, params, imagined)
         return total
 
     def _alike(self, params: StarParams) -> list[list[Leaf]]:
-        """Discrete leaves of one family and size together, any other alone."""
+        """Columns of one family and size together, blocks alone."""
         alike: dict[Any, list[Leaf]] = {}
         for leaf in self.leaves:
-            stacks = leaf.family.discrete and not leaf.family.block
-            size = params.leaves[leaf.key]["probability"].shape if stacks else leaf.key
-            alike.setdefault((leaf.family, size), []).append(leaf)
+            part = params.leaves[leaf.key]
+            size = leaf.key if leaf.family.block else tuple((name, part[name].shape) for name in leaf.family.chart)
+            alike.setdefault((leaf.family, size or leaf.key), []).append(leaf)
         return list(alike.values())
 
     def completed(self, counts: Counts, params: StarParams) -> float:
@@ -244,21 +272,46 @@ class Star:
 
         With expected counts this is what an M-step raises: the lower bound is it plus the memberships' entropy.
         """
-        own = sum(x.family.completed(counts.arrays[x.key], params.leaves[x.key]) for x in self.leaves)
-        return float(own + xlogy(counts.arrays[ROOT].value, params.shares).sum())
+        total = float(xlogy(counts.arrays[ROOT].value, params.shares).sum())
+        for leaves in self._alike(params):
+            total += completed_together(leaves[0].family, [leaf.key for leaf in leaves], counts, params)
+        return total
+
+    def slope(self, counts: Counts, params: StarParams, imagined: Imagined) -> StarParams | None:
+        """How steeply the objective rises with each parameter where these are the expected counts (Fisher's identity).
+
+        None where a family does not know its own slope.
+        """
+        root, own = counts.arrays[ROOT].spread(0), {"probability": params.shares[None]}
+        shares = Categorical().slope(root, own, imagined.root, imagined.root_how)
+        assert shares is not None
+        leaves: dict[Key, Params] = {}
+        for like in self._alike(params):
+            family, keys = like[0].family, [leaf.key for leaf in like]
+            found = slope_together(family, keys, counts, params, imagined)
+            if found is None:
+                return None
+            leaves |= found
+        return StarParams(shares["probability"][0], leaves)
 
     def log_units(self, counts: Counts) -> float:
         """The part of the log-likelihood that only the columns' units decide."""
         return sum(leaf.family.log_unit(counts.arrays[leaf.key], leaf.setting) for leaf in self.leaves)
 
-    def n_parameters(self, fixed_shares: bool = False) -> int:
-        own = 0 if fixed_shares else self.groups - 1
-        total = own + sum(leaf.family.free(leaf.setting, self.groups) for leaf in self.leaves)
-        return total - self._tied_columns()
+    def n_parameters(self, fixed_shares: bool = False, fixed: Mapping[Key, Params] | None = None) -> int:
+        """How many parameters may vary freely, those that are fixed left out."""
+        held = fixed or {}
+        total = 0 if fixed_shares else self.groups - 1
+        for leaf in self.leaves:
+            total += leaf.family.free(leaf.setting, self.groups)
+            if leaf.key in held:
+                total -= leaf.family.held_free(held[leaf.key], leaf.setting, self.groups)
+        return total - self._tied_columns({key for key, part in held.items() if "variance" in part})
 
-    def _tied_columns(self) -> int:
+    def _tied_columns(self, known: set[Key]) -> int:
         """Variances that columns share, counted once."""
-        tied = [x.family for x in self.leaves if getattr(x.family, "tied", None) in ("columns", "both")]
+        free = [x.family for x in self.leaves if x.key not in known]
+        tied = [family for family in free if getattr(family, "tied", None) in ("columns", "both")]
         saved = 0
         for family in set(tied):
             each = self.groups if getattr(family, "tied", None) == "columns" else 1
@@ -301,37 +354,16 @@ def _against_best(score: np.ndarray) -> np.ndarray:
     return score - np.where(np.isfinite(best), best, 0.0)
 
 
-def _estimate_stack(
-    family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
-) -> dict[Key, Params]:
-    try:
-        return _estimate_together(family, keys, stats, imagined)
-    except DataError as error:
-        for key in keys if len(keys) > 1 else ():
-            _estimate_stack(family, [key], stats, imagined)
-        raise DataError(f"column {keys[0]!r}, {error}") from None
+def _assigned(members: np.ndarray, assign: Assign, start: int) -> np.ndarray:
+    """Logarithm of each row's posterior of the group it is put in."""
+    posterior = members.copy()
+    assign(members, start)
+    with np.errstate(divide="ignore"):
+        return np.log((posterior * members).sum(axis=1))
 
 
-def _estimate_together(
-    family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
-) -> dict[Key, Params]:
-    if family.block:
-        return {key: family.estimate(stats[key], imagined.leaves[key], imagined.how) for key in keys}
-    params = family.estimate(stack([stats[key] for key in keys], axis=1), imagined.stacked(keys), imagined.how)
-    return {key: {name: value[:, j] for name, value in params.items()} for j, key in enumerate(keys)}
-
-
-def _log_prior(keys: list[Key], family: Family, params: StarParams, imagined: Imagined) -> float:
-    if len(keys) == 1:
-        return family.log_prior(params.leaves[keys[0]], imagined.leaves[keys[0]], imagined.how)
-    shares = np.stack([params.leaves[key]["probability"] for key in keys], axis=1)
-    return family.log_prior({"probability": shares}, imagined.stacked(keys), imagined.how)
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
-    same = np.broadcast_arrays(*parts)
-    return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
+def _weighed(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return terms if weights is None else np.where(weights > 0, terms * weights, 0.0)
 
 
 _own = local()
@@ -359,7 +391,8 @@ def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
     joint[known, labels[known]] = own
 
 
-def _rows_of(data: Any, rows: slice) -> Any:
+def rows_of(data: Any, rows: slice) -> Any:
+    """Some rows of what a plate keeps of a chunk."""
     if isinstance(data, tuple):
         return tuple(None if part is None else part[rows] for part in data)
     return data[rows]
