@@ -13,7 +13,7 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.learn.labelled import climb_labelled, holes_in_blocks, imagine_classes, with_older
+from softcount.learn.labelled import climb_labelled, hidden_in_columns, imagine_classes, with_older
 from softcount.learn.plan import LABELLED_FLOOR, Plan, cells_of
 from softcount.models.align import reordered
 from softcount.models.leaves import leaves_of
@@ -45,16 +45,14 @@ def cross_validate(table: Table, plan: Plan, threads: Threads, folds: int = 5, s
     """Each of `folds` parts predicted by a model of the others; None where too few rows have a label."""
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
-    return _retyped(
-        table, lambda t: _evaluated(t, plan, threads, _Split(folds, seed), f"{folds}-fold cross-validation")
-    )
+    return _retyped(table, lambda t: _evaluated(t, plan, threads, Split(folds, seed), f"{folds}-fold cross-validation"))
 
 
 def hold_out(table: Table, plan: Plan, threads: Threads, share: float = 0.2, seed: int = 0) -> Evaluation | None:
     """A random share of the rows predicted by a model of the rest."""
     if not 0 < share < 1:
         raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
-    split = _Split(2, seed, share)
+    split = Split(2, seed, share)
     return _retyped(table, lambda t: _evaluated(t, plan, threads, split, f"{100 * share:g} % held out"))
 
 
@@ -67,7 +65,7 @@ def _retyped(table: Table, attempt: Callable[[Table], Evaluation | None]) -> Eva
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class Split:
     """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains."""
 
     folds: int
@@ -78,7 +76,7 @@ class _Split:
     def tested(self) -> range:
         return range(1) if self.share is not None else range(self.folds)
 
-    def of(self, chunk: Chunk) -> np.ndarray:
+    def of(self, chunk: Chunk | Ready) -> np.ndarray:
         mixed = np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64)
         with np.errstate(over="ignore"):
             mixed += np.uint64(self.seed & (2**63 - 1)) * np.uint64(11400714819323198485)
@@ -90,7 +88,7 @@ class _Split:
         return (mixed % np.uint64(self.folds)).astype(np.int32)
 
 
-def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: str) -> Evaluation | None:
+def _evaluated(table: Table, plan: Plan, threads: Threads, split: Split, how: str) -> Evaluation | None:
     fast = Kernels(cells_of(table))
     counts, settled = _tallied(table, plan, threads, fast, split)
     groups = len(settled.classes)
@@ -101,7 +99,7 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
         return None
     estimates = [_estimated(star, part, plan, settled.classes) for part in parts]
     models = [params for params, _ in estimates]
-    if holes_in_blocks(table, star):
+    if hidden_in_columns(table, star):
         chunks = list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         models = [
             _completed(star, [_trained(chunk, fold, split) for chunk in chunks], plan, threads) for fold in split.tested
@@ -110,7 +108,7 @@ def _evaluated(table: Table, plan: Plan, threads: Threads, split: _Split, how: s
     return None if sums is None else _summed(sums.values, counts, split, groups, how)
 
 
-def _tallied(table: Table, plan: Plan, threads: Threads, fast: Kernels, split: _Split) -> tuple[Counts, Settling]:
+def _tallied(table: Table, plan: Plan, threads: Threads, fast: Kernels, split: Split) -> tuple[Counts, Settling]:
     """Counts of every class in every fold: group (class, fold) is number class * folds + fold."""
     settled: Settling | None = None
     if any(family.name == "joint" for family in plan.wishes.families.values()):
@@ -144,7 +142,7 @@ def _by_fold(settled: Settling, folds: int) -> Settling:
     return replace(settled, classes=[(c, f) for c in settled.classes for f in range(folds)], label_remap=spread)
 
 
-def _without(counts: Counts, fold: int, split: _Split, star: Star) -> Counts:
+def _without(counts: Counts, fold: int, split: Split, star: Star) -> Counts:
     """Counts of all folds but one, by class."""
     others = [f for f in range(split.folds) if f != fold]
 
@@ -162,7 +160,7 @@ def _estimated(star: Star, counts: Counts, plan: Plan, names: list[object]) -> t
     return star.estimate(counts, imagined), imagined
 
 
-def _trained(chunk: Chunk, fold: int, split: _Split) -> Chunk:
+def _trained(chunk: Chunk, fold: int, split: Split) -> Chunk:
     """The chunk with no weight on rows that a fold is tested on, or whose class is not known."""
     assert chunk.labels is not None
     weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
@@ -185,7 +183,7 @@ class _Sums:
         return _Sums(self.values + other.values)
 
 
-def _scored(star: Star, models: list[StarParams], chunk: Chunk, split: _Split) -> _Sums:
+def _scored(star: Star, models: list[StarParams], chunk: Chunk, split: Split) -> _Sums:
     assert chunk.labels is not None
     sums = np.zeros((len(models), 4))
     folds = split.of(chunk)
@@ -220,7 +218,7 @@ def _scored_rows(star: Star, params: StarParams, chunk: Chunk) -> np.ndarray:
     return np.array([weights.sum(), weights @ right, -(weights @ np.log(own)), chunk.n_rows])
 
 
-def _summed(sums: np.ndarray, counts: Counts, split: _Split, groups: int, how: str) -> Evaluation | None:
+def _summed(sums: np.ndarray, counts: Counts, split: Split, groups: int, how: str) -> Evaluation | None:
     weight, right, loss, rows = sums.sum(axis=0)
     if weight <= 0:
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,15 +12,19 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import HOWS, How
 from softcount.families.base import NEVER_BELOW_ONE
+from softcount.learn.degenerate import held
 from softcount.learn.em import Climb, Stop, Watch
-from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes
 from softcount.models.star import Imagined, Star, StarParams
 from softcount.table import Contradiction, Table
 
+Result = TypeVar("Result")
+WatchStarts = Callable[[int, int, int, float], None]
+"""Told the number of a start, how many there are, its iteration and its objective."""
 MANY_CELLS = 1 << 40
 """What a stream of unknown length is taken to hold."""
 MIXTURE_FLOOR = 1e-6
+HARD = "log-likelihood of rows and their groups"
 LABELLED_FLOOR = 1e-24
 """Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 
@@ -36,11 +40,18 @@ class Plan:
     unlabelled_weight: float = 1.0
     stop: Stop = field(default_factory=Stop)
     target: Any = None
-    watch: Watch | None = None
+    watch: WatchStarts | None = None
+    fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_` beside "weights"
+    named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
 
     def __post_init__(self) -> None:
         if self.estimate not in HOWS:
             raise DataError(f"estimate={self.estimate!r} is not known. Use one of {', '.join(HOWS)}.")
+
+    def watching(self, start: int = 1, of: int = 1) -> Watch | None:
+        """What one climb tells of itself: the watch of all starts, told which this is."""
+        watch = self.watch
+        return None if watch is None else lambda iteration, objective: watch(start, of, iteration, objective)
 
     @property
     def how(self) -> How:
@@ -50,8 +61,8 @@ class Plan:
         return self.estimate
 
 
-def retyping(table: Table, attempt: Callable[[Table], Fitted]) -> Fitted:
-    """Try to fit; where later rows contradict what the first ones suggested, start again with wider kinds."""
+def retyping(table: Table, attempt: Callable[[Table], Result]) -> Result:
+    """Try to read or fit; where later rows contradict what the first ones suggested, start again with wider kinds."""
     while True:
         try:
             return attempt(table)
@@ -87,7 +98,7 @@ def way_facts(way: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
         "trace": way.trace,
         "converged": way.converged,
         "log_likelihood": counts.log_likelihood,
-        "objective": names[how],
+        "objective": names[how].replace("log-likelihood", HARD) if plan.stop.assign == "hard" else names[how],
     }
 
 
@@ -99,10 +110,11 @@ def climb_note(hidden: str, way: Climb) -> str:
 def stopped_notes(way: Climb, plan: Plan) -> list[str]:
     """Why EM stopped, where it was not for want of anything to gain."""
     if way.fell > 0:
-        return [f"EM stopped after {way.n_iter} iterations, because the next would have lowered its objective."]
-    if not way.converged and plan.stop.tol > 0:
-        return [f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
-    return []
+        why = f"EM stopped after {way.n_iter} iterations, because the next would have lowered its objective."
+        return [*way.notes, why]
+    if not way.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not way.interrupted:
+        return [*way.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
+    return [*way.notes]
 
 
 def state_notes(star: Star, params: StarParams, imagined: Imagined, names: Sequence[Any]) -> list[str]:
@@ -118,11 +130,12 @@ def degenerate_notes(star: Star, params: StarParams, imagined: Imagined) -> list
     """Groups whose variance met its floor."""
     notes = []
     for leaf in star.leaves:
-        floor = imagined.leaves[leaf.key].get("floor")
-        variance = params.leaves[leaf.key].get("variance")
-        if floor is not None and variance is not None and (variance <= floor).any():
-            at = ", ".join(str(g) for g in np.flatnonzero(variance <= floor))
-            notes.append(f"column {leaf.key!r} does not vary in group {at}: its variance is held at a floor.")
+        narrow = held(leaf, params.leaves[leaf.key], imagined.leaves[leaf.key])
+        if narrow.any():
+            at = ", ".join(str(g) for g in np.flatnonzero(narrow))
+            what = "block" if leaf.family.block else "column"
+            how = "is flat" if leaf.family.block else "does not vary"
+            notes.append(f"{what} {leaf.key!r} {how} in group {at}: its variance is held at a floor.")
     return notes
 
 

@@ -3,187 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.counts import Counts
 from softcount.errors import DataError
+from softcount.learn.kmeans import lloyd
+from softcount.learn.sketch import Sketch, distances, flat_points
 from softcount.models.plates import one_hot
 from softcount.models.star import Imagined, Ready, Star, StarParams
-from softcount.table.chunk import Chunk
 
-SKETCH_ROWS = 4096
-"""Distinct rows that starts are drawn from; a larger table is sampled by a hash of each row's content."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """Distinct rows in sorted order with their weights, and coordinates in which they can be compared."""
-
-    chunk: Chunk
-    points: Any
-    present: np.ndarray
-
-    @property
-    def weights(self) -> np.ndarray:
-        assert self.chunk.weights is not None
-        return self.chunk.weights
-
-
-def sketch(chunks: Sequence[Chunk]) -> Sketch:
-    """The table's distinct rows, or a sample of them that no order of rows can change."""
-    if chunks[0].bag is not None:
-        return _bag_sketch(chunks)
-    kept: np.ndarray | None = None
-    weights = np.zeros(0)
-    widths = (0, 0, 0)
-    for chunk in chunks:
-        widths = chunk.reals.shape[1], chunk.codes.shape[1], chunk.wide.shape[1]
-        rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
-        rows, extra = rows[extra > 0], extra[extra > 0]
-        kept, weights = _merged(kept, weights, rows, extra)
-    if kept is None or not len(kept):
-        raise DataError("the table has no rows with weight.")
-    return _sketch_of(kept, weights, widths)
-
-
-def _as_bytes(chunk: Chunk) -> np.ndarray:
-    reals = np.ascontiguousarray(chunk.reals, dtype=np.float64) + 0.0
-    reals[np.isnan(reals)] = np.nan
-    parts = [reals, np.ascontiguousarray(chunk.wide), np.ascontiguousarray(chunk.codes)]
-    flat = [part.view(np.uint8).reshape(chunk.n_rows, -1) for part in parts if part.shape[1]]
-    if not flat:
-        return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
-    joined = np.ascontiguousarray(np.concatenate(flat, axis=1))
-    return joined.view(f"V{joined.shape[1]}").ravel()
-
-
-def _merged(
-    kept: np.ndarray | None, weights: np.ndarray, rows: np.ndarray, extra: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    if kept is not None:
-        rows, extra = np.concatenate([kept, rows]), np.concatenate([weights, extra])
-    distinct, which = np.unique(rows, return_inverse=True)
-    summed = np.bincount(which, extra, minlength=len(distinct))
-    if len(distinct) > SKETCH_ROWS:
-        chosen = np.sort(np.argsort(_hash(distinct), kind="stable")[:SKETCH_ROWS])
-        distinct, summed = distinct[chosen], summed[chosen]
-    return distinct, summed
-
-
-def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
-    """Distinct rows of a sparse block in the order of a hash of their content; points are roots of relative counts."""
-    bag = sparse.vstack([chunk.bag for chunk in chunks], format="csr").astype(np.float64)
-    bag.sum_duplicates()
-    bag.eliminate_zeros()
-    weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
-    _, first, which = np.unique(_bag_hash(bag), return_index=True, return_inverse=True)
-    summed = np.bincount(which, weights, minlength=len(first))
-    keep = np.flatnonzero(summed > 0)[:SKETCH_ROWS]
-    rows, n = bag[first[keep]], len(keep)
-    nothing = np.zeros((n, 0))
-    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), rows, weights=summed[keep])
-    total = np.maximum(np.asarray(rows.sum(axis=1)).ravel(), 1e-300)
-    roots = sparse.diags_array(1.0 / total) @ rows
-    return Sketch(chunk, roots.sqrt(), nothing)
-
-
-def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
-    """A number per row that depends on its counts alone."""
-    with np.errstate(over="ignore"):
-        cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
-        cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
-        cells ^= cells >> np.uint64(31)
-        cells *= np.uint64(10723151780598845931)
-        sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
-        return sums[bag.indptr[1:]] - sums[bag.indptr[:-1]]
-
-
-def _hash(rows: np.ndarray) -> np.ndarray:
-    octets = rows.view(np.uint8).reshape(len(rows), -1).astype(np.uint64)
-    mixed = np.full(len(rows), 14695981039346656037, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in octets.T:
-            mixed = (mixed ^ column) * np.uint64(1099511628211)
-            mixed ^= mixed >> np.uint64(29)
-    return mixed
-
-
-def _sketch_of(rows: np.ndarray, weights: np.ndarray, widths: tuple[int, int, int]) -> Sketch:
-    p, q, r = widths
-    octets = np.frombuffer(rows.tobytes(), np.uint8).reshape(len(rows), -1)
-    ends = np.cumsum([8 * p, 4 * r, q])
-    reals = np.ascontiguousarray(octets[:, : ends[0]]).view(np.float64).reshape(len(rows), p)
-    wide = np.ascontiguousarray(octets[:, ends[0] : ends[1]]).view(np.int32).reshape(len(rows), r)
-    codes = np.ascontiguousarray(octets[:, ends[1] : ends[2]]).reshape(len(rows), q)
-    order = np.lexsort([*wide.T, *codes.T, *reals.T]) if p + q + r else np.arange(len(rows))
-    chunk = Chunk(0, len(rows), reals[order], codes[order], wide[order], weights=weights[order])
-    return Sketch(chunk, *_coordinates(chunk))
-
-
-def _coordinates(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised numbers beside level codes (compared as equal or not), and where they are present."""
-    reals = chunk.reals
-    assert chunk.weights is not None
-    there = ~np.isnan(reals)
-    weight = np.where(there, chunk.weights[:, None], 0.0)
-    mass = np.maximum(weight.sum(axis=0), 1e-300)
-    middle = np.where(there.any(axis=0), np.nanmin(np.where(there, reals, np.inf), axis=0, initial=np.inf), 0.0)
-    moved = np.where(there, reals - np.where(np.isfinite(middle), middle, 0.0), 0.0)
-    top = np.abs(moved).max(axis=0, initial=0.0)
-    moved = moved / np.where(top > 0, top, 1.0)
-    mean = (weight * moved).sum(axis=0) / mass
-    spread = np.sqrt((weight * (moved - mean) ** 2).sum(axis=0) / mass)
-    points = np.where(there, (moved - mean) / np.where(spread > 0, spread, 1.0), 0.0)
-    codes = np.concatenate([chunk.codes.astype(float), chunk.wide.astype(float)], axis=1)
-    return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
-
-
-def distances(sketch: Sketch, seed: int) -> np.ndarray:
-    """Squared distance of every row to one: standardised numbers, two for each level that differs.
-
-    Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
-    """
-    if sketch.chunk.bag is not None:
-        return 2.0 - 2.0 * np.asarray((sketch.points @ sketch.points[[seed]].T).todense()).ravel()
-    p = sketch.chunk.reals.shape[1]
-    both = sketch.present & sketch.present[seed]
-    apart = sketch.points - sketch.points[seed]
-    apart[:, :p] **= 2
-    apart[:, p:] = 2.0 * (apart[:, p:] != 0)
-    return np.where(both, apart, 2.0).sum(axis=1) - 2.0 * (~sketch.present[seed]).sum()
+INITS = ("k-means++", "k-means", "random", "agglomerative")
+LLOYD_STEPS = 10
+LINKED_ROWS = 1000
+"""Rows that agglomerative starts link: all pairs of them are compared."""
+NEAREST_SHARE = 0.95
+"""Of a row, in the group it is nearest to: a little of the whole table in every group, so that no level starts at zero
+and no variance at nothing."""
 
 
 def seeds(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """(rows x groups) distances to seeds drawn one by one with probability by squared distance (k-means++)."""
-    first = int(np.searchsorted(np.cumsum(sketch.weights), rng.random() * sketch.weights.sum(), side="right"))
-    first = min(first, len(sketch.weights) - 1)
-    out = [distances(sketch, first)]
-    nearest = np.maximum(out[0], 0.0)
-    for _ in range(groups - 1):
-        mass = np.cumsum(nearest * sketch.weights)
+    """(rows x groups) distances to seeds drawn one by one with probability by squared distance (k-means++).
+
+    The first groups are those of known classes: a known row of each is its seed.
+    """
+    chosen = seed_rows(sketch, groups, rng)
+    return np.stack([distances(sketch, seed) for seed in chosen], axis=1)
+
+
+def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int]:
+    """The rows drawn as seeds: each with probability by its weight times its squared distance to the nearest so far."""
+    labels = sketch.chunk.labels
+    chosen: list[int] = []
+    nearest = np.ones(len(sketch.weights))
+    for group in range(groups):
+        known = 0.0 if labels is None else sketch.weights * (labels == group)
+        mass = np.cumsum(known if np.any(known) else nearest * sketch.weights)
         if mass[-1] > 0:
             drawn = int(np.searchsorted(mass, rng.random() * mass[-1], side="right"))
         else:
             drawn = int(rng.integers(len(mass)))
-        out.append(distances(sketch, min(drawn, len(mass) - 1)))
-        nearest = np.minimum(nearest, np.maximum(out[-1], 0.0))
-    return np.stack(out, axis=1)
+        chosen.append(min(drawn, len(mass) - 1))
+        far = np.maximum(distances(sketch, chosen[-1]), 0.0)
+        nearest = far if group == 0 else np.minimum(nearest, far)
+    return chosen
 
 
 def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
-    """Memberships to start from: the nearest of k-means++ seeds, or at random."""
+    """Memberships to start from; rows of known class belong to it whatever was drawn."""
+    if init not in INITS:
+        words = ", ".join(repr(name) for name in INITS)
+        raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
     if init == "random":
-        return rng.dirichlet(np.ones(groups), len(sketch.weights))
-    if init != "k-means++":
-        raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', memberships, parameters or a model.")
-    far = seeds(sketch, groups, rng)
-    nearest = far == far.min(axis=1, keepdims=True)
-    # A little of the whole table in every group: no level starts at zero and no variance at nothing.
-    return 0.95 * nearest / nearest.sum(axis=1, keepdims=True) + 0.05 / groups
+        members = rng.dirichlet(np.ones(groups), len(sketch.weights))
+    elif init == "agglomerative":
+        members = mostly(linked(sketch, groups, rng), groups)
+    else:
+        far = seeds(sketch, groups, rng) if init == "k-means++" else moved_centres(sketch, groups, rng)
+        nearest = far == far.min(axis=1, keepdims=True)
+        members = NEAREST_SHARE * nearest / nearest.sum(axis=1, keepdims=True) + (1 - NEAREST_SHARE) / groups
+    return pinned(members, sketch.chunk.labels)
+
+
+def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
+    """Memberships of rows with these labels, a little of each row in every group; unknown ones (-1) in all alike."""
+    members = np.full((len(labels), groups), (1 - NEAREST_SHARE) / groups)
+    members[np.flatnonzero(labels >= 0), labels[labels >= 0]] += NEAREST_SHARE
+    members[labels < 0] = 1.0 / groups
+    return members
+
+
+def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+    """The memberships, with rows of known class in it alone."""
+    if labels is not None:
+        members[labels >= 0] = np.eye(members.shape[1])[labels[labels >= 0]]
+    return members
+
+
+def moved_centres(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """(rows x groups) distances to k-means++ seeds that a few steps of k-means have moved."""
+    points = flat_points(sketch, np.arange(len(sketch.weights)))
+    centres, _ = lloyd(points, sketch.weights, points[seed_rows(sketch, groups, rng)], LLOYD_STEPS)
+    return _far(points, centres)
+
+
+def _far(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return (centres * centres).sum(axis=1) - 2.0 * points @ centres.T
+
+
+def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Each row's cluster when the rows of a sample, joined two by two as Ward says, have become so many.
+
+    Rows outside the sample go to the nearest cluster's mean; clusters take the numbers of the known classes they hold.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.optimize import linear_sum_assignment
+
+    count = min(LINKED_ROWS, len(sketch.weights))
+    sample = np.sort(rng.choice(len(sketch.weights), count, replace=False, p=sketch.weights / sketch.weights.sum()))
+    points = flat_points(sketch, np.arange(len(sketch.weights)))
+    tree = linkage(points[sample], "ward") if count > 1 else np.zeros((0, 4))
+    found = fcluster(tree, groups, "maxclust") - 1 if count > 1 else np.zeros(1, dtype=int)
+    held = np.eye(groups)[found] * sketch.weights[sample, None]
+    mass = held.sum(axis=0)[:, None]
+    centres = np.where(mass > 0, held.T @ points[sample] / np.maximum(mass, 1e-300), np.inf)
+    far = np.where(mass.T > 0, _far(points, np.where(mass > 0, centres, 0.0)), np.inf)
+    nearest = far.argmin(axis=1)
+    labels = sketch.chunk.labels
+    if labels is None:
+        return nearest
+    known = labels >= 0
+    overlap = np.zeros((groups, groups))
+    np.add.at(overlap, (nearest[known], labels[known]), sketch.weights[known])
+    return np.argsort(linear_sum_assignment(-overlap.T)[1])[nearest]
+
+
+def mended_memberships(
+    star: Star, sketch: Sketch, params: StarParams, bad: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Memberships without the bad groups, whose places are taken by halves of the largest of the others."""
+    if bad.all():
+        return drawn_memberships(sketch, star.groups, "random", rng)
+    ready = star.prepare(sketch.chunk, base=False)
+    joint = star.score(ready, star.compile(params), slice(0, ready.n_rows))
+    joint[:, bad] = -np.inf
+    joint[np.isneginf(joint).all(axis=1)] = np.where(bad, -np.inf, 0.0)
+    members = np.exp(joint - joint.max(axis=1, keepdims=True))
+    members /= members.sum(axis=1, keepdims=True)
+    for group in np.flatnonzero(bad):
+        largest = int(np.argmax(sketch.weights @ members))
+        share = members[:, largest] * sketch.weights
+        # By weight alone: drawn by distance, the second seed would be the very outlier that a spike had sat on.
+        near, far = rng.choice(len(share), 2, p=share / share.sum())
+        leaving = distances(sketch, int(far)) < distances(sketch, int(near))
+        members[:, group] = members[:, largest] * leaving
+        members[:, largest] *= ~leaving
+    return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / star.groups, sketch.chunk.labels)
 
 
 def start_params(star: Star, imagined: Imagined, sketch: Sketch, memberships: np.ndarray) -> StarParams:
@@ -277,3 +233,91 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
         for key, said in init.items()
         if key != "weights" and isinstance(said, Mapping) and not words & {str(x) for x in said}
     }
+
+
+def entropy(seed: Any) -> Any:
+    """What a `random_state` gives to draw from: a number, or None for something new each time."""
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(0, 2**31 - 1))
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**62))
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise DataError(f"random_state must be None, a whole number of at least 0, or a generator, not {seed!r}.")
+    return int(seed)
+
+
+def checked_memberships(init: np.ndarray, ready: Sequence[Ready], groups: int) -> np.ndarray:
+    """Memberships as they were given, or those that a label for each row implies."""
+    rows = sum(part.n_rows for part in ready)
+    if init.ndim == 1:
+        return mostly(_checked_labels(init, rows, groups), groups)
+    if init.shape != (rows, groups):
+        raise DataError(f"init: memberships must be {rows} rows x {groups} groups, not {init.shape}.")
+    if not np.isfinite(init).all() or (init < 0).any() or np.abs(init.sum(axis=1) - 1).max() > 1e-6:
+        raise DataError("init: memberships must be 0 or more and sum to one in every row.")
+    return np.asarray(init, dtype=float)
+
+
+def _checked_labels(init: np.ndarray, rows: int, groups: int) -> np.ndarray:
+    if len(init) != rows:
+        raise DataError(f"init: labels must be one for each of {rows} rows, not {len(init)}.")
+    labels = np.where(np.isnan(init), -1, init)
+    wrong = (labels != np.floor(labels)) | (labels < -1) | (labels >= groups)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"init: row {row + 1} is labelled {init[row]:g}. Labels to start from are 0 to {groups - 1}, "
+            "and -1 or NaN where nothing is said."
+        )
+    return labels.astype(int)
+
+
+def twins(params: StarParams) -> np.ndarray:
+    """Which groups are copies of an earlier one in every column: EM keeps them alike for ever (a saddle)."""
+    groups = len(params.shares)
+    parts = [array.reshape(groups, -1) for leaf in params.leaves.values() for array in leaf.values()]
+    rows = np.concatenate(parts, axis=1) if parts else np.zeros((groups, 0))
+    found = np.zeros(groups, dtype=bool)
+    for group in range(1, groups):
+        gap = np.abs(rows[:group] - rows[group]) <= 1e-9 * (np.abs(rows[group]) + 1e-300)
+        found[group] = (gap | (rows[:group] == rows[group])).all(axis=1).any()
+    return found
+
+
+def nudged(params: StarParams, which: np.ndarray, rng: np.random.Generator) -> StarParams:
+    """The same parameters with some groups moved a little: means by a tenth of a deviation, the rest by a tenth."""
+    leaves = {key: _nudged(part, which, rng) for key, part in params.leaves.items()}
+    return StarParams(params.shares, leaves)
+
+
+def _nudged(part: Mapping[str, np.ndarray], which: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    moved = dict(part)
+    positive = ("rate", "shape", "mean") if "shape" in part else ("rate",)  # a gamma column's mean goes by factors
+    if "mean" in part and "mean" not in positive:
+        wide = np.sqrt(np.diagonal(part["covariance"], axis1=1, axis2=2) if "covariance" in part else _wide(part))
+        moved["mean"] = _where(which, part["mean"] + 0.1 * wide * rng.standard_normal(part["mean"].shape), part["mean"])
+    if "probability" in part:
+        shares = part["probability"] * np.exp(0.1 * rng.standard_normal(part["probability"].shape))
+        kept = part["probability"].sum(axis=-1, keepdims=True) / np.maximum(shares.sum(axis=-1, keepdims=True), 1e-300)
+        moved["probability"] = _where(which, shares * kept, part["probability"])
+    for name in positive:
+        if name in part:
+            factor = np.exp(0.1 * rng.standard_normal(part[name].shape))
+            moved[name] = _where(which, part[name] * factor, part[name])
+    return moved
+
+
+def _wide(part: Mapping[str, np.ndarray]) -> np.ndarray:
+    return next((part[name] for name in ("variance", "spread") if name in part), np.ones(1))
+
+
+def _where(which: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    return np.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+
+def taken(params: StarParams, groups: np.ndarray) -> StarParams:
+    """Some of the groups, their shares again adding up to one."""
+    leaves = {key: {name: array[groups] for name, array in part.items()} for key, part in params.leaves.items()}
+    return StarParams(params.shares[groups] / params.shares[groups].sum(), leaves)

@@ -1,0 +1,173 @@
+"""Starts for one number of classes from what was found with another: a class split in two, or two made one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.learn.em import Stop, climb
+from softcount.learn.evidence import cheeseman_stutz, leaves_evidence
+from softcount.learn.groups import Maker, Prepared
+from softcount.learn.sketch import Sketch
+from softcount.learn.start import drawn_memberships, start_params
+from softcount.models.fitted import Fitted
+from softcount.models.star import Imagined, Ready, Star, StarParams
+from softcount.numerics.twofold import concatenate
+from softcount.run.threads import Threads
+
+TRIES = 2
+"""Pairs of seeds from which each class is split."""
+SHORT = Stop(max_iter=8, tol=1e-4)
+LEAST_SHARE = 1e-3
+"""Of its heaviest row: lighter rows have no say in how a class is split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A class in two: how much more probable its rows become, and each sketched row's share of the second half."""
+
+    group: int
+    gain: float
+    shares: np.ndarray
+
+
+def grown(prepared: Prepared, fitted: Fitted, groups: int, threads: Threads, seed: int) -> list[Maker]:
+    """Starts with more classes: those that gain most by it are split; where one is enough, the second best as well."""
+    ready = fitted.star.prepare(prepared.sketch.chunk, base=False)
+    members = memberships(fitted.star, fitted.estimates, ready)
+    splits = sorted(splits_of(prepared, fitted, members, threads, seed), key=lambda split: -split.gain)
+    more = groups - fitted.n_groups
+    if len(splits) < more:
+        return []
+    choices = [splits[:more], *([splits[1:2]] if more == 1 and len(splits) > 1 else [])]
+    return [_maker(prepared.sketch, _divided(members, chosen)) for chosen in choices]
+
+
+def merged(fitted: Fitted, groups: int) -> Maker:
+    """A start with fewer classes: again and again the two that lose least are made one."""
+    known = range(len(fitted.named or ()))
+    met = [_alone(fitted.counts, slice(g, g + 1)) for g in range(fitted.n_groups)]
+    left = list(range(len(met)))
+    imagined = replace(fitted.imagined, fixed={})
+    heights: dict[tuple[int, int], float] = {}
+
+    def height(first: int, second: int) -> float:
+        """The evidence of two classes' rows as one; of a class alone where both are the same."""
+        if (first, second) not in heights:
+            rows = met[first] if first == second else met[first] + met[second]
+            heights[first, second] = leaves_evidence(fitted.star, imagined, fitted.estimates, rows)
+        return heights[first, second]
+
+    def loss(pair: tuple[int, int]) -> float:
+        return height(pair[0], pair[0]) + height(pair[1], pair[1]) - height(*pair)
+
+    while len(left) > groups:
+        pairs = (pair for pair in combinations(range(len(left)), 2) if pair[1] not in known)
+        first, second = min(pairs, key=lambda pair: loss((left[pair[0]], left[pair[1]])))
+        met.append(met[left[first]] + met[left.pop(second)])
+        left[first] = len(met) - 1
+    return lambda star, imagined: star.estimate(_together([met[place] for place in left]), imagined)
+
+
+def memberships(star: Star, params: StarParams, ready: Ready) -> np.ndarray:
+    """(rows x classes) memberships of some rows."""
+    members = star.score(ready, star.compile(params), slice(0, ready.n_rows))
+    star.kernels.normalise(members)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One class and two, with what priors imagine of each, to see what splitting some rows would gain."""
+
+    one: Star
+    two: Star
+    imagined: tuple[Imagined, Imagined]
+    threads: Threads
+
+    def halves(self, rows: Sketch, rng: np.random.Generator) -> tuple[float, np.ndarray]:
+        """The gain in evidence of two classes over one for these rows alone, and memberships of the second."""
+        star, imagined = self.two, self.imagined[1]
+        ready = star.prepare(rows.chunk, base=False)
+        ways = []
+        for _ in range(TRIES):
+            start = start_params(star, imagined, rows, drawn_memberships(rows, 2, "k-means++", rng))
+            ways.append(climb(star, imagined, [ready], start, self.threads, SHORT))
+            if ways[-1].interrupted:
+                raise KeyboardInterrupt
+        best = max(ways, key=lambda way: way.objective)
+        both = cheeseman_stutz(star, imagined, best.params, best.counts, known=2)
+        return both - self.alone(rows), memberships(star, best.params, ready)[:, 1]
+
+    def alone(self, rows: Sketch) -> float:
+        """The evidence of the rows as one class."""
+        star, imagined = self.one, self.imagined[0]
+        ready = star.prepare(rows.chunk, base=False)
+        params = start_params(star, imagined, rows, np.ones((ready.n_rows, 1)))
+        counts = star.unstacked(star.expect(params, star.compile(params), ready))
+        return cheeseman_stutz(star, imagined, params, counts, known=1)
+
+
+def splits_of(prepared: Prepared, fitted: Fitted, members: np.ndarray, threads: Threads, seed: int) -> Iterator[Split]:
+    """Every class with two different rows in its best two halves."""
+    rng = np.random.default_rng(seed)
+    free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
+    pair = Pair(prepared.star(1), prepared.star(2), free, threads)
+    for group in range(fitted.n_groups):
+        weights = members[:, group] * prepared.sketch.weights
+        kept = np.flatnonzero(weights > LEAST_SHARE * weights.max(initial=0.0))
+        if len(kept) > 1:
+            gain, halves = pair.halves(_part(prepared.sketch, kept, weights[kept]), rng)
+            shares = np.full(len(members), 0.5)
+            shares[kept] = halves
+            yield Split(group, gain, shares)
+
+
+def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
+    """What priors imagine of so many classes, whose parameters are all free."""
+    root = {"alpha": np.full(groups, 1.0 / groups)}
+    return replace(imagined, root=root, fixed_shares=None, fixed={})
+
+
+def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
+    """Some of the sketched rows, weighed anew."""
+    whole = sketch.chunk
+    bag = None if whole.bag is None else whole.bag[kept]
+    chunk = replace(
+        whole, start=0, n_rows=len(kept), reals=whole.reals[kept], codes=whole.codes[kept], wide=whole.wide[kept],
+        bag=bag, labels=None, weights=weights,
+    )  # fmt: skip
+    return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept])
+
+
+def _divided(members: np.ndarray, splits: list[Split]) -> np.ndarray:
+    """Memberships with the second halves of the split classes at the end."""
+    halves = np.stack([members[:, split.group] * split.shares for split in splits], axis=1)
+    kept = members.copy()
+    for place, split in enumerate(splits):
+        kept[:, split.group] -= halves[:, place]
+    return np.maximum(np.concatenate([kept, halves], axis=1), 0.0)
+
+
+def _maker(sketch: Sketch, members: np.ndarray) -> Maker:
+    # As in a drawn start, a little of the whole table in every class: no level starts at zero.
+    loose = 0.99 * members + 0.01 / members.shape[1]
+
+    def make(star: Star, imagined: Imagined) -> StarParams:
+        return start_params(star, imagined, sketch, loose)
+
+    return make
+
+
+def _alone(counts: Counts, group: slice) -> Counts:
+    return counts.map(lambda array: array[group])
+
+
+def _together(classes: list[Counts]) -> Counts:
+    """Classes counted one by one as groups of one model."""
+    arrays = {name: concatenate([part.arrays[name] for part in classes], 0) for name in classes[0]}
+    return replace(classes[0], arrays=arrays)

@@ -1,0 +1,211 @@
+"""A table's distinct rows in sorted order: what starts are drawn from and short runs climb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError
+from softcount.table.chunk import Chunk
+
+SKETCH_ROWS = 4096
+"""Distinct rows that starts are drawn from; a larger table is sampled by a hash of each row's content."""
+
+
+LARGEST = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """Distinct rows in sorted order with their weights, and coordinates in which they can be compared.
+
+    `mass` is the weight of all rows of the table, also of those the sketch passed over.
+    """
+
+    chunk: Chunk
+    points: Any
+    present: np.ndarray
+    mass: float = 0.0
+    whole: bool = True
+
+    @property
+    def weights(self) -> np.ndarray:
+        assert self.chunk.weights is not None
+        return self.chunk.weights
+
+    def as_heavy_as_the_table(self) -> Chunk:
+        """The rows with weights that sum to the table's, so that priors weigh as much against them."""
+        return replace(self.chunk, weights=self.weights * (self.mass / self.weights.sum()))
+
+
+def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = ()) -> Sketch:
+    """The table's distinct rows, or a sample of them that no order of rows can change.
+
+    Numbers in the places `logged` are compared by their logarithms. Rows of different known classes are distinct.
+    """
+    if chunks[0].bag is not None:
+        return _bag_sketch(chunks)
+    kept = _as_bytes(chunks[0])[:0]
+    weights, mass, limit = np.zeros(0), 0.0, LARGEST
+    for chunk in chunks:
+        rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
+        mass += float(extra.sum())
+        marks = _hash(rows)
+        marked = np.unique(marks[extra > 0])
+        limit = min(limit, marked[SKETCH_ROWS - 1]) if len(marked) > SKETCH_ROWS else limit
+        light = (marks <= limit) & (extra > 0)
+        kept, weights, limit = _merged(np.concatenate([kept, rows[light]]), np.append(weights, extra[light]), limit)
+    if not len(kept):
+        raise DataError("the table has no rows with weight.")
+    chunk = _decoded(kept, weights, chunks[0])
+    return Sketch(chunk, *_coordinates(chunk, logged), mass, limit == LARGEST)
+
+
+def _as_bytes(chunk: Chunk) -> np.ndarray:
+    reals = np.ascontiguousarray(chunk.reals, dtype=np.float64) + 0.0
+    reals[np.isnan(reals)] = np.nan
+    wide = chunk.wide if chunk.labels is None else np.column_stack([chunk.wide, chunk.labels.astype(np.int32)])
+    parts = [reals, np.ascontiguousarray(wide), np.ascontiguousarray(chunk.codes)]
+    flat = [part.view(np.uint8).reshape(chunk.n_rows, -1) for part in parts if part.shape[1]]
+    if not flat:
+        return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
+    joined = np.ascontiguousarray(np.concatenate(flat, axis=1))
+    return joined.view(f"V{joined.shape[1]}").ravel()
+
+
+def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np.ndarray, np.ndarray, np.uint64]:
+    """Distinct rows with the smallest hashes, their weights added up, and the hash that no row may exceed."""
+    distinct, which = np.unique(rows, return_inverse=True)
+    summed = np.bincount(which, weights, minlength=len(distinct))
+    if len(distinct) <= SKETCH_ROWS:
+        return distinct, summed, limit
+    marks = _hash(distinct)
+    chosen = np.sort(np.argsort(marks, kind="stable")[:SKETCH_ROWS])
+    return distinct[chosen], summed[chosen], marks[chosen].max()
+
+
+def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
+    """Distinct rows of a sparse block in the order of a hash of their content; points are roots of relative counts."""
+    bag = sparse.vstack([chunk.bag for chunk in chunks], format="csr").astype(np.float64)
+    bag.sum_duplicates()
+    bag.eliminate_zeros()
+    weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
+    marks = _bag_hash(bag)
+    if chunks[0].labels is not None:
+        marks ^= np.concatenate([_labels(c) for c in chunks]).astype(np.int64).view(np.uint64)
+    _, first, which = np.unique(marks, return_index=True, return_inverse=True)
+    summed = np.bincount(which, weights, minlength=len(first))
+    keep = np.flatnonzero(summed > 0)[:SKETCH_ROWS]
+    rows, n = bag[first[keep]], len(keep)
+    nothing = np.zeros((n, 0))
+    labels = None if chunks[0].labels is None else np.concatenate([_labels(c) for c in chunks])[first[keep]]
+    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), rows, labels, summed[keep])
+    total = np.maximum(np.asarray(rows.sum(axis=1)).ravel(), 1e-300)
+    roots = sparse.diags_array(1.0 / total) @ rows
+    return Sketch(chunk, roots.sqrt(), nothing, float(weights.sum()), n == int((summed > 0).sum()))
+
+
+def _labels(chunk: Chunk) -> np.ndarray:
+    assert chunk.labels is not None
+    return chunk.labels
+
+
+def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
+    """A number per row that depends on its counts alone."""
+    with np.errstate(over="ignore"):
+        cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+        cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
+        cells ^= cells >> np.uint64(31)
+        cells *= np.uint64(10723151780598845931)
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
+        return sums[bag.indptr[1:]] - sums[bag.indptr[:-1]]
+
+
+def _hash(rows: np.ndarray) -> np.ndarray:
+    """A number for each row that depends on its bytes alone, eight of them at a time."""
+    octets = rows.view(np.uint8).reshape(len(rows), -1)
+    padded = np.zeros((-(-octets.shape[1] // 8) * 8, len(rows)), dtype=np.uint8)
+    padded[: octets.shape[1]] = octets.T
+    words = np.ascontiguousarray(padded.T).view(np.uint64)
+    mixed = np.full(len(rows), 14695981039346656037, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in words.T:
+            mixed = (mixed ^ column) * np.uint64(1099511628211)
+            mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(11400714819323198485)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
+    """The rows as a chunk again, sorted."""
+    known = like.labels is not None
+    p, q, r = like.reals.shape[1], like.codes.shape[1], like.wide.shape[1] + known
+    octets = np.frombuffer(rows.tobytes(), np.uint8).reshape(len(rows), -1)
+    ends = np.cumsum([8 * p, 4 * r, q])
+    reals = np.ascontiguousarray(octets[:, : ends[0]]).view(np.float64).reshape(len(rows), p)
+    wide = np.ascontiguousarray(octets[:, ends[0] : ends[1]]).view(np.int32).reshape(len(rows), r)
+    codes = np.ascontiguousarray(octets[:, ends[1] : ends[2]]).reshape(len(rows), q)
+    order = np.lexsort([*wide.T, *codes.T, *reals.T]) if p + q + r else np.arange(len(rows))
+    labels = wide[order, -1] if known else None
+    wide = wide[:, :-1] if known else wide
+    return Chunk(
+        0, len(rows), reals[order], codes[order], np.ascontiguousarray(wide[order]), None, labels, weights[order]
+    )
+
+
+def _coordinates(chunk: Chunk, logged: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised numbers beside level codes (compared as equal or not), and where they are present."""
+    reals = chunk.reals.copy()
+    reals[:, list(logged)] = np.log(reals[:, list(logged)])
+    assert chunk.weights is not None
+    there = ~np.isnan(reals)
+    weight = np.where(there, chunk.weights[:, None], 0.0)
+    mass = np.maximum(weight.sum(axis=0), 1e-300)
+    middle = np.where(there.any(axis=0), np.nanmin(np.where(there, reals, np.inf), axis=0, initial=np.inf), 0.0)
+    moved = np.where(there, reals - np.where(np.isfinite(middle), middle, 0.0), 0.0)
+    top = np.abs(moved).max(axis=0, initial=0.0)
+    moved = moved / np.where(top > 0, top, 1.0)
+    mean = (weight * moved).sum(axis=0) / mass
+    spread = np.sqrt((weight * (moved - mean) ** 2).sum(axis=0) / mass)
+    points = np.where(there, (moved - mean) / np.where(spread > 0, spread, 1.0), 0.0)
+    codes = np.concatenate([chunk.codes.astype(float), chunk.wide.astype(float)], axis=1)
+    return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
+
+
+def distances(sketch: Sketch, seed: int) -> np.ndarray:
+    """Squared distance of every row to one: standardised numbers, two for each level that differs.
+
+    Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
+    """
+    if sketch.chunk.bag is not None:
+        return 2.0 - 2.0 * np.asarray((sketch.points @ sketch.points[[seed]].T).todense()).ravel()
+    p = sketch.chunk.reals.shape[1]
+    both = sketch.present & sketch.present[seed]
+    apart = sketch.points - sketch.points[seed]
+    apart[:, :p] **= 2
+    apart[:, p:] = 2.0 * (apart[:, p:] != 0)
+    return np.where(both, apart, 2.0).sum(axis=1) - 2.0 * (~sketch.present[seed]).sum()
+
+
+def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
+    """The rows as points in a space where squared distance is that of `distances`: a coordinate for every level.
+
+    Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
+    """
+    if sketch.chunk.bag is not None:
+        weight = np.asarray(sketch.points.sum(axis=0)).ravel()
+        words = np.sort(np.argsort(-weight, kind="stable")[:widest])
+        return sketch.points[rows][:, words].toarray()
+    p = sketch.chunk.reals.shape[1]
+    codes = sketch.points[:, p:]
+    room = max(2, widest // max(1, codes.shape[1]))
+    parts = [sketch.points[rows, :p]]
+    for column in codes.T:
+        levels, which = np.unique(column, return_inverse=True)
+        common = np.argsort(-np.bincount(which, sketch.weights), kind="stable")[:room]
+        parts.append((column[rows, None] == levels[np.sort(common)]).astype(float))
+    return np.concatenate(parts, axis=1)
