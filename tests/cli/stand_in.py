@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.models.classes import Apart, Card
 from softcount.table.schema import Field, Kind, Schema
 
 NASTY = "re\x1b[31md\n[bold]\u202e"
@@ -42,6 +43,9 @@ class StandIn:
     n_rows: float = 8.0
     n_parameters: int = 7
     agreed: tuple[int, int] | None = None
+    named: list[Any] | None = None
+    selection: list[Any] | None = None
+    interrupted: bool = False
 
     params: ClassVar[dict[str, Any]] = {
         "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},
@@ -64,8 +68,16 @@ class StandIn:
     def describe(self, key: str) -> list[str]:
         return ["mean 1", "mean 5"] if key == "size" else ["blue 90 %", f"{NASTY} 80 %"]
 
-    def apart(self, group: int) -> list[tuple[str, float, str]]:
-        return [("size", 1.25, self.describe("size")[group]), ("colour", 0.5, self.describe("colour")[group])]
+    def cards(self) -> list[Card]:
+        sizes = [float(size) for size in self.shares]
+        return [
+            Card(name, size, size * self.n_rows, 1.75, {"size": 1.5, "colour": NASTY}, self._apart(group))
+            for group, (name, size) in enumerate(zip(self.names, sizes, strict=True))
+        ]
+
+    def _apart(self, group: int) -> list[Apart]:
+        figures = {"size": 1.25, "colour": 0.5}
+        return [Apart(key, far, self.describe(key)[group], f"other {key}") for key, far in figures.items()]
 
 
 def mixture() -> StandIn:

@@ -43,7 +43,7 @@ def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitReport:
-    return FitReport(fitted, evaluation, (), 8, "my model.sc", "a b.csv")  # type: ignore[arg-type]
+    return FitReport(fitted, evaluation, 8, "my model.sc", "a b.csv")  # type: ignore[arg-type]
 
 
 def pages() -> list[Page]:

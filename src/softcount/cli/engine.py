@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softcount.errors import DataError
-from softcount.report.progress import Tell, keep_quiet
+from softcount.errors import DataError, ModelFileError
+from softcount.run.progress import Tell, keep_quiet, starts_told
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from softcount.learn.choose import Trial
     from softcount.learn.evaluate import Evaluation
+    from softcount.learn.kmeans import Centres
+    from softcount.models.classes import Sorting
     from softcount.models.fitted import Fitted
     from softcount.models.leaves import Wishes
     from softcount.run.threads import Threads
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
-TRIAL_STARTS = 3
-"""Starts for each number of classes while the number is being chosen; the chosen one then gets all of them."""
+DEFAULT_CRITERION = "evidence"
 READING = "reading"
 
 
@@ -45,17 +45,17 @@ class FitRequest:
     holdout: float | None = None
     folds: int | None = None
     seed: int = 0
+    criterion: str | None = None
     starts: int | None = None
     jobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A model, how it did on unseen rows (None: not tried), the numbers of classes tried, and how many rows it saw."""
+    """A model, how it did on unseen rows (None: not tried), and how many rows it saw."""
 
     fitted: Fitted
     evaluation: Evaluation | None
-    trials: list[Trial]
     n_rows: int
 
 
@@ -127,34 +127,28 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
     )
     with Threads(request.jobs) as threads:
         if request.target is None:
-            fitted, trials = _grouped(request, asked, table, threads, tell)
-            return Learned(fitted, None, trials, table.n_rows or 0)
-        fitted = _labelled(request, asked, table, threads)
-        return Learned(fitted, _evaluated(request, asked, table, threads), [], table.n_rows or 0)
+            return Learned(_grouped(request, asked, table, threads, tell), None, table.n_rows or 0)
+        fitted = _labelled(request, asked, table, threads, tell)
+        tried = None if fitted.interrupted else _evaluated(request, asked, table, threads)
+        return Learned(fitted, tried, table.n_rows or 0)
 
 
-def _labelled(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Fitted:
+def _labelled(request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell) -> Fitted:
     from softcount.learn.labelled import fit_labelled
 
-    return fit_labelled(table, _plan(request, asked, 1.0, None), threads)
+    return fit_labelled(table, _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows")), threads)
 
 
-def _grouped(
-    request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell
-) -> tuple[Fitted, list[Trial]]:
-    """The classes asked for, or as many as pay for themselves."""
-    from softcount.learn.choose import best_of
+def _grouped(request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell) -> Fitted:
+    """The classes asked for, or as many as the criterion likes best."""
+    from softcount.learn.choose import fit_auto
     from softcount.learn.groups import Starts, fit_groups
 
-    def with_groups(groups: int, starts: int) -> Fitted:
-        plan = _plan(request, asked, "row", _starts_made(tell, starts, groups))
-        return fit_groups(table, plan, Starts(groups, n_init=starts, seed=request.seed), threads)
-
-    n_init, groups = request.starts or DEFAULT_STARTS, request.classes
-    trials: list[Trial] = []
-    if not isinstance(groups, int):
-        groups, trials = best_of(lambda groups: with_groups(groups, min(n_init, TRIAL_STARTS)))
-    return with_groups(groups, n_init), trials
+    plan = _plan(request, asked, "row", starts_told(tell))
+    starts = Starts(1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
+    if isinstance(request.classes, int):
+        return fit_groups(table, plan, replace(starts, groups=request.classes), threads)
+    return fit_auto(table, plan, starts, threads, request.criterion or DEFAULT_CRITERION)
 
 
 def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) -> Any:
@@ -165,18 +159,6 @@ def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) ->
     how: Any = request.estimate
     stop = Stop(accelerate=True)
     return Plan(wishes=asked, prior=chosen, estimate=how, stop=stop, target=request.target, watch=watch)
-
-
-def _starts_made(tell: Tell, n_init: int, groups: int) -> Callable[[int, float], None]:
-    """Progress of the search: iteration 0 is a new start."""
-    begun = 0
-
-    def watch(iteration: int, objective: float) -> None:
-        nonlocal begun
-        begun += iteration == 0
-        tell("starts", begun - 1, n_init, f"with {groups} classes, iteration {iteration}")
-
-    return watch
 
 
 def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Evaluation | None:
@@ -194,11 +176,45 @@ def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Thread
 # -- models
 
 
+class OnlyCentres(ModelFileError):
+    """A file of k-means where a model of probabilities is wanted; it holds the centres and their columns' names."""
+
+    def __init__(self, path: str, centres: Centres, names: list[str]) -> None:
+        super().__init__(
+            f"{path}: k-means has centres and no probabilities, which this command needs.\n"
+            f"  Look at them with: softcount show {path}     or use them: softcount.load({path!r}).predict(X)"
+        )
+        self.centres, self.names = centres, names
+
+
 def load(path: str) -> Fitted:
-    """The model of a file."""
+    """The model of a file, which must be one of probabilities."""
+    from softcount.files.archive import read
+    from softcount.files.centres import holds_centres
     from softcount.files.model import load_model
 
-    return load_model(path)[0]
+    document, arrays = read(Path(path))
+    if holds_centres(document):
+        raise _centres(path, document, arrays)
+    return load_model(path, (document, arrays))[0]
+
+
+def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFileError:
+    from softcount.files.centres import centres_of
+
+    try:
+        centres = centres_of(document, arrays)
+        names = _column_names(document["estimator"]["columns"], centres.centres.shape[1])
+    except (ModelFileError, KeyError, TypeError, ValueError) as error:
+        return ModelFileError(f"{path}: its centres make no sense ({error}).")
+    return OnlyCentres(path, centres, names)
+
+
+def _column_names(columns: Mapping[str, Any], width: int) -> list[str]:
+    names = columns["names"] or range(width)
+    if len(names) != width:
+        raise ModelFileError(f"{width} columns have {len(names)} names.")
+    return [str(name) for name in names]
 
 
 def save(fitted: Fitted, output: str) -> None:
@@ -225,6 +241,24 @@ def proba(fitted: Fitted, table: Table) -> np.ndarray:
 
     with Threads() as threads:
         return fitted.proba(table, threads)
+
+
+def sort_rows(fitted: Fitted, table: Table, anomalies: int) -> Sorting:
+    """The table's rows, sorted into the model's classes."""
+    from softcount.models.classes import sort_rows as sort
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return sort(fitted, table, threads, odd=anomalies)
+
+
+def anomaly_scores(fitted: Fitted, table: Table) -> np.ndarray:
+    """How much more surprising each row is than is usual in its class."""
+    from softcount.models.classes import anomaly_scores as scores
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return scores(fitted, table, threads)
 
 
 def query(fitted: Fitted, of: Key, given: Mapping[Key, Any]) -> Any:

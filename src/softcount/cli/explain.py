@@ -43,8 +43,8 @@ def command(
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_page, put_rows, refuse_overwriting
-    from softcount.report.progress import progress_on
     from softcount.report.reasons import explanation_page
+    from softcount.run.progress import progress_on
 
     refuse_overwriting(output, model, data)
     check_output(output)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from softcount.cli.options import (
+    CRITERIA,
     HOW,
     Classes,
     PriorWord,
@@ -28,12 +29,16 @@ SUFFIXES = {".gz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", "
 EPILOG = """\b
 Examples:
   softcount fit adult.csv --target income            learn to predict income
+  softcount fit cars.csv                             find classes of cars, as many as there is evidence for
   softcount fit cars.csv --classes 4                 find four classes of cars
   softcount fit visits.csv --target stayed --kind zip=categorical --kind id=ignore
   zcat big.csv.gz | softcount fit - --target y -o big.sc
 
 With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
-it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that)."""
+it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
+
+Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
+Ctrl-C stops at once."""
 
 
 @click.command("fit", epilog=EPILOG, short_help="Learn a model from a table.")
@@ -41,6 +46,12 @@ it has not seen: in five folds unless --holdout or --folds says otherwise (--fol
 @click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
 @click.option(
     "--classes", type=Classes(), metavar="N|auto", help="How many classes to look for (no --target).  [default: auto]"
+)
+@click.option(
+    "--criterion",
+    type=click.Choice(CRITERIA),
+    help="What chooses the number of classes: evidence (Cheeseman-Stutz), BIC, ICL, or the likelihood of rows held "
+    "out (cv).  [default: evidence]",
 )
 @reading_options
 @click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
@@ -90,7 +101,10 @@ def check_together(asked: dict[str, Any]) -> None:
     if asked["target"] is None:
         _refuse(asked, ("holdout", "folds"), "needs --target")
     else:
-        _refuse(asked, ("classes", "starts"), "is for looking for classes; it cannot be given with --target")
+        unwanted = ("classes", "criterion", "starts")
+        _refuse(asked, unwanted, "is for looking for classes; it cannot be given with --target")
+    if isinstance(asked["classes"], int):
+        _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
     if asked["holdout"] is not None and asked["folds"] is not None:
         raise click.UsageError("--holdout and --folds cannot both be given")
     if asked["folds"] == 1:
@@ -117,15 +131,19 @@ def default_output(data: str) -> str:
 
 def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
     from softcount.cli import engine
+    from softcount.cli.interrupt import end_interrupted, interruptible
     from softcount.cli.outputs import put_document, put_page
     from softcount.report.fit import FitReport, fit_document, fit_page
-    from softcount.report.progress import progress_on
+    from softcount.run.progress import progress_on
 
-    with progress_on(sys.stderr) as tell:
+    with progress_on(sys.stderr) as tell, interruptible():
         learned = engine.fit(request, tell)
     engine.save(learned.fitted, saved)
-    report = FitReport(learned.fitted, learned.evaluation, learned.trials, learned.n_rows, saved, request.data)
+    criterion = request.criterion or engine.DEFAULT_CRITERION
+    report = FitReport(learned.fitted, learned.evaluation, learned.n_rows, saved, request.data, criterion)
     if json_wanted:
         put_document(fit_document(report))
     else:
         put_page(fit_page(report), on_error_stream=saved == "-")
+    if learned.fitted.interrupted:
+        end_interrupted(saved)

@@ -21,9 +21,11 @@ def say_what_was_met(fitted: Fitted, table: Table, cells: bool = True) -> None:
 
 
 def notes_on(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
-    given = set(table.source.keys)
+    given: list[Key] = list(table.source.keys)
+    if all(isinstance(spec.key, int) for spec in fitted.schema.fields):
+        given = list(range(len(given)))  # a model of columns without names takes any table by place
     absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
-    extra = [key for key in table.source.keys if key not in table.keys and key != fitted.target]
+    extra = [key for key in given if key not in table.keys and key != fitted.target]
     notes = []
     if absent:
         notes.append(f"not in the table, so no evidence: {_names(absent)}")

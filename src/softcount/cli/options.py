@@ -9,12 +9,19 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+CRITERIA = ("evidence", "bic", "icl", "cv")
+"""Ways to choose the number of classes."""
+
 HOW = ("ml", "map", "mean", "predictive")
 """Ways to turn counts into probabilities."""
 
 
 def data_argument(command: Command) -> Command:
     return click.argument("data", metavar="DATA")(command)
+
+
+def optional_data_argument(command: Command) -> Command:
+    return click.argument("data", metavar="[DATA]", required=False)(command)
 
 
 def model_argument(command: Command) -> Command:

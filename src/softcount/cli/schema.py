@@ -24,7 +24,7 @@ def command(data: str, kinds: dict[str, str], missing: tuple[str, ...], no_heade
     from softcount.cli import engine
     from softcount.cli.outputs import put_document, put_page
     from softcount.report.columns import schema_document, schema_page
-    from softcount.report.progress import progress_on
+    from softcount.run.progress import progress_on
 
     with progress_on(sys.stderr) as tell:
         table = engine.open_data(data, engine.wishes(kinds), missing, no_header, tell)

@@ -1,28 +1,89 @@
-"""softcount show: what a model holds."""
+"""softcount show: what a model holds, and who of a table is in its classes."""
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
 
-from softcount.cli.options import json_option, model_argument
+from softcount.cli.options import cell_options, json_option, model_argument, optional_data_argument
+
+if TYPE_CHECKING:
+    from softcount.cli.engine import OnlyCentres
+    from softcount.models.classes import Sorting
+    from softcount.models.fitted import Fitted
 
 EPILOG = """\b
 Examples:
   softcount show adult.sc
-  softcount show adult.sc --json | jq .classes"""
+  softcount show cars.sc cars.csv --anomalies 20
+  softcount show adult.sc --json | jq .classes
+
+With DATA, its rows are sorted into the classes: the surest and least sure members of each, how unsure the rows
+are, and those that fit worst, with the columns that make them odd. Rows are counted from 1.
+
+Influence is how far a class's column departs from the whole table's, in nats, as AutoClass reports it: summed over
+the classes for a column, and relative to the most influential."""
 
 
 @click.command("show", epilog=EPILOG, short_help="Say what a model holds.")
 @model_argument
+@optional_data_argument
+@click.option(
+    "--anomalies",
+    type=click.IntRange(0),
+    metavar="N",
+    help="How many of the rows that fit worst to show.  [default: 10]",
+)
+@cell_options
 @json_option
-def command(model: str, json_wanted: bool) -> None:
-    """Say what MODEL holds: its classes, its columns, and how the classes differ."""
+def command(
+    model: str, data: str | None, anomalies: int | None, missing: tuple[str, ...], no_header: bool, json_wanted: bool
+) -> None:
+    """Say what MODEL holds: its classes, its columns, and how the classes differ.
+
+    With DATA, also who of its rows is in which class, and which rows fit nowhere.
+    """
+    if data is None and (anomalies is not None or missing or no_header):
+        raise click.UsageError("--anomalies, --missing and --no-header are about DATA, and none is given")
     from softcount.cli import engine
     from softcount.cli.outputs import put_document, put_page
     from softcount.report.model import model_document, model_page
 
-    fitted = engine.load(model)
+    try:
+        fitted = engine.load(model)
+    except engine.OnlyCentres as found:
+        if data is not None:
+            raise
+        show_centres(found, json_wanted)
+        return
+    sorting = None if data is None else sort(fitted, data, missing, no_header, 10 if anomalies is None else anomalies)
     if json_wanted:
-        put_document(model_document(fitted))
+        put_document(model_document(fitted, sorting, data or ""))
     else:
-        put_page(model_page(fitted))
+        put_page(model_page(fitted, sorting, data or ""))
+
+
+def show_centres(found: OnlyCentres, json_wanted: bool) -> None:
+    """The page of a k-means file."""
+    from softcount.cli.outputs import put_document, put_page
+    from softcount.report.centres import centres_document, centres_page
+
+    if json_wanted:
+        put_document(centres_document(found.centres, found.names))
+    else:
+        put_page(centres_page(found.centres, found.names))
+
+
+def sort(fitted: Fitted, data: str, missing: tuple[str, ...], no_header: bool, anomalies: int) -> Sorting:
+    """The rows of the table, sorted into the model's classes."""
+    from softcount.cli import engine
+    from softcount.cli.met import say_what_was_met
+    from softcount.run.progress import progress_on
+
+    with progress_on(sys.stderr) as tell:
+        table = engine.open_like(fitted, data, missing, no_header, tell)
+        sorting = engine.sort_rows(fitted, table, anomalies)
+    say_what_was_met(fitted, table)
+    return sorting

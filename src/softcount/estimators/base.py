@@ -21,6 +21,7 @@ from softcount.estimators.inputs import (
     refuse_negative,
     say_met,
 )
+from softcount.estimators.understanding import Understanding
 from softcount.learn.em import Stop
 from softcount.learn.plan import Plan
 from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
@@ -50,7 +51,7 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(BaseEstimator):
+class FittedEstimator(Understanding, BaseEstimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted

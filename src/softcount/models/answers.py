@@ -120,7 +120,8 @@ class Answer:
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
         means, variances = self.family.moments(self.params)
-        spread = np.sqrt(np.where(np.isfinite(variances), variances, means**2 + 1.0))
+        wide = self.params.get("spread", means**2 + 1.0) if self.family.kind is Kind.REAL else means**2 + 1.0
+        spread = np.sqrt(np.where(np.isfinite(variances), variances, wide))
         low, high = float((means - 4 * spread).min()), float((means + 4 * spread).max())
         while self.cdf(low) > q:
             low -= 2 * (high - low)
@@ -236,14 +237,22 @@ def _conditional_normal(params: Params, values: np.ndarray, want: int) -> Params
 # -- samples
 
 
-def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
-    """Columns of n new rows, some cells held at what is given; the class beside them where classes are known."""
+def drawn(
+    model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
+) -> tuple[dict[Key, Any], np.ndarray]:
+    """Columns of n new rows, some cells held at what is given, and the group of each row."""
     given = _mapping(given)
     weights, chunk = groups_given(model, given)
     groups = rng.choice(model.n_groups, size=n, p=weights / weights.sum())
     columns: dict[Key, Any] = {}
     for leaf in model.star.leaves:
         columns |= _sampled_leaf(model, leaf, groups, given, chunk, rng)
+    return columns, groups
+
+
+def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
+    """Columns of n new rows under their names as text; the class beside them where classes are known."""
+    columns, groups = drawn(model, n, given, rng)
     ordered = {str(spec.key): columns[spec.key] for spec in model.schema.used if spec.key in columns}
     ordered |= {label(key): values for key, values in columns.items() if label(key) not in ordered}
     if model.classes is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Family, Params
+from softcount.models.influence import departures
 from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
@@ -22,7 +24,9 @@ from softcount.table.schema import Key, Schema
 class Fitted:
     """Structure, counts, priors and the parameters they give, with the story of the fit.
 
-    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered.
+    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
+    are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
+    was tried where the number of groups was looked for; with `half_steps` the trace has two entries for each iteration.
     """
 
     star: Star
@@ -41,6 +45,10 @@ class Fitted:
     log_likelihood: float | None = None
     objective: str = ""
     agreed: tuple[int, int] | None = None
+    named: list[Any] | None = None
+    selection: list[Any] | None = None
+    half_steps: bool = False
+    interrupted: bool = False
 
     # -- what was learned
 
@@ -79,17 +87,20 @@ class Fitted:
 
     @property
     def n_iter(self) -> int:
-        return max(len(self.trace) - 1, 0)
+        return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
 
     @property
     def n_parameters(self) -> int:
-        return self.star.n_parameters(self.imagined.fixed_shares is not None)
+        return self.star.n_parameters(self.imagined.fixed_shares is not None, self.imagined.fixed)
 
     @property
     def names(self) -> list[Any]:
-        """The groups' names: classes, or numbers from 0."""
-        classes = range(self.n_groups) if self.classes is None else self.classes
-        return [name.item() if isinstance(name, np.generic) else name for name in classes]
+        """The groups' names: classes as far as they are known, the others numbered from 0."""
+        known = (self.named or []) if self.classes is None else self.classes
+        names = [name.item() if isinstance(name, np.generic) else name for name in known]
+        while len(names) < self.n_groups:
+            names.append(next(number for number in count(len(names)) if number not in names))
+        return names
 
     def posterior(self, key: Key) -> Any:
         """The posterior of one column's parameters in every group, as a conjugate object."""
@@ -97,21 +108,15 @@ class Fitted:
         return leaf.family.posterior(self.counts.arrays[key], self.imagined.leaves[key], leaf.setting)
 
     def influence(self) -> list[tuple[Key, float]]:
-        """Columns by how far their groups differ, in nats averaged over the groups; the largest first."""
-        public = self.params
-        values = [
-            (x.key, float(self.shares @ x.family.divergence(public[x.key], self.shares))) for x in self.star.leaves
-        ]
+        """Columns by how far the groups depart from the whole table, in nats summed over the groups; largest first."""
+        values = [(key, float(far.sum())) for key, far in departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
-    def apart(self, group: int) -> list[tuple[Key, float, str]]:
-        """What sets one group apart: columns by how far it departs from the whole table, each in a few words."""
-        public = self.params
-        found = []
-        for leaf in self.star.leaves:
-            far = leaf.family.divergence(public[leaf.key], self.shares)[group]
-            found.append((leaf.key, float(far), leaf.family.describe(public[leaf.key], leaf.setting)[group]))
-        return sorted(found, key=lambda item: -item[1])
+    def cards(self) -> list[Any]:
+        """A card for every group: its size, its typical row, and what sets it apart from the whole table."""
+        from softcount.models.classes import cards
+
+        return cards(self)
 
     def describe(self, key: Key) -> list[str]:
         """One column in a few words for every group."""

@@ -18,13 +18,25 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def prediction_table(fitted: Fitted, proba: np.ndarray) -> pa.Table:
-    """One line per row: the likeliest class, then the probability of each class."""
+def prediction_table(fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None) -> pa.Table:
+    """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one."""
     import pyarrow as pa
 
     likeliest = pa.array(proba.argmax(axis=1) if len(proba) else [], pa.int64())
-    columns = [pa.array(fitted.names).take(likeliest), *(pa.array(column) for column in proba.T)]
-    return pa.Table.from_arrays(columns, names=["predicted", *(f"p({name})" for name in fitted.names)])
+    columns = [name_array(fitted).take(likeliest), *(pa.array(column) for column in proba.T)]
+    names = ["predicted", *(f"p({name})" for name in fitted.names)]
+    if scores is not None:
+        columns, names = [*columns, pa.array(scores)], [*names, "anomaly"]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def name_array(fitted: Fitted) -> pa.Array:
+    """The classes' names as one array: as they are if they are of one kind, otherwise as text."""
+    import pyarrow as pa
+
+    names = fitted.names
+    alike = len({type(name) for name in names}) == 1
+    return pa.array(names if alike else [str(name) for name in names])
 
 
 def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:

@@ -4,41 +4,42 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from softcount.report.classes import add_cards
 from softcount.report.columns import HEADINGS, column_lines, missing_share
 from softcount.report.document import key_text
-from softcount.report.model import add_apart, add_groups, add_missing, add_notes, headline, model_document
+from softcount.report.model import (
+    SIDE_BY_SIDE,
+    add_apart,
+    add_groups,
+    add_missing,
+    add_notes,
+    headline,
+    model_document,
+)
 from softcount.report.page import Page
+from softcount.report.selection import add_selection
 from softcount.report.text import counted, number, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from softcount.learn.evaluate import Evaluation
     from softcount.models.fitted import Fitted
 
 
-class Trial(Protocol):
-    """A number of classes that was tried, and how it did: smaller is better."""
-
-    @property
-    def classes(self) -> int: ...
-
-    @property
-    def bic(self) -> float: ...
-
-
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows."""
+    """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows.
+
+    `criterion` is what the number of classes was chosen by, if it was.
+    """
 
     fitted: Fitted
     evaluation: Evaluation | None
-    trials: Sequence[Trial]
     n_rows: int
     saved: str
     data: str
+    criterion: str = "evidence"
 
 
 def fit_page(report: FitReport) -> Page:
@@ -52,6 +53,8 @@ def fit_page(report: FitReport) -> Page:
         add_evaluation(page, report.evaluation)
     add_groups(page, fitted)
     add_apart(page, fitted)
+    if fitted.n_groups > SIDE_BY_SIDE:
+        add_cards(page, fitted)
     add_missing(page, fitted)
     add_notes(page, fitted.notes)
     _add_saved(page, report)
@@ -72,10 +75,7 @@ def _add_columns(page: Page, report: FitReport) -> None:
 def _add_search(page: Page, report: FitReport) -> None:
     """How the classes were found, and whether another search would find the same."""
     fitted = report.fitted
-    if report.trials:
-        page.line("their number chosen by BIC, where smaller is better:")
-        rows = [(str(trial.classes), f"{trial.bic:,.1f}") for trial in report.trials]
-        page.grid(("classes", "BIC"), rows, right=("classes", "BIC"))
+    add_selection(page, fitted, report.criterion)
     page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {_ending(fitted)}")
     if fitted.agreed is not None:
         best, run = fitted.agreed
@@ -86,6 +86,8 @@ def _add_search(page: Page, report: FitReport) -> None:
 
 def _ending(fitted: Fitted) -> str:
     steps = counted(fitted.n_iter, "iteration")
+    if fitted.interrupted:
+        return f"interrupted after {steps}: the best so far"
     return f"converged after {steps}" if fitted.converged else f"stopped after {steps}, before it had converged"
 
 
@@ -115,7 +117,7 @@ def next_commands(report: FitReport) -> list[str]:
     model = "MODEL" if report.saved == "-" else shlex.quote(report.saved)
     data = "DATA" if report.data == "-" else shlex.quote(report.data)
     if report.fitted.classes is None:
-        return [f"softcount predict {model} {data}", f"softcount show {model}"]
+        return [f"softcount show {model} {data}", f"softcount predict {model} {data}"]
     return [f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
 
 
@@ -124,7 +126,7 @@ def fit_document(report: FitReport) -> dict[str, Any]:
     return {
         **model_document(report.fitted),
         "evaluation": evaluation_document(report.evaluation),
-        "tried": [{"classes": trial.classes, "bic": trial.bic} for trial in report.trials],
+        "criterion": report.criterion if report.fitted.selection else None,
         "saved": report.saved,
         "next": next_commands(report),
     }

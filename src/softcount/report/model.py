@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softcount.report.classes import (
+    add_cards,
+    add_sorting,
+    card_document,
+    class_names,
+    influence_document,
+    sorting_document,
+)
 from softcount.report.columns import column_documents, role
 from softcount.report.document import key_text
 from softcount.report.page import Page
+from softcount.report.selection import add_selection, selection_document
 from softcount.report.text import counted, listed, number, share
 
 if TYPE_CHECKING:
+    from softcount.models.classes import Sorting
     from softcount.models.fitted import Fitted
 
 MOST_COLUMNS = 10
 """How many columns a report names; --json names all."""
 
-CARD_COLUMNS = 5
-"""How many columns the card of one class names."""
-
 SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more get a table each."""
 
 
-def class_names(fitted: Fitted) -> list[str]:
-    """The classes as a person calls them: by level, or by number where they were found."""
-    return [str(name) if fitted.classes is not None else f"class {name}" for name in fitted.names]
-
-
-def model_page(fitted: Fitted) -> Page:
-    """What a model holds, for `softcount show`."""
+def model_page(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -> Page:
+    """What a model holds, for `softcount show`; with a table sorted into its classes, who is in them."""
     page = Page()
     page.heading(headline(fitted))
     page.line(f"from {counted(fitted.n_rows, 'row')}, {counted(fitted.n_parameters, 'parameter')}")
+    add_selection(page, fitted)
     add_groups(page, fitted)
     add_apart(page, fitted)
+    if fitted.n_groups > 1:
+        add_cards(page, fitted)
+    if sorting is not None:
+        add_sorting(page, fitted, sorting, data)
     _add_columns(page, fitted)
     add_notes(page, fitted.notes)
     return page
@@ -62,29 +69,23 @@ def add_apart(page: Page, fitted: Fitted) -> None:
     if fitted.n_groups < 2 or not ranked:
         return
     chosen = ranked[:MOST_COLUMNS]
-    page.heading("Columns that matter most (influence: how far the classes differ, in nats)")
+    page.heading("Columns that matter most (influence: how far the classes depart from the whole table, in nats)")
+    headings: tuple[str, ...] = ("column", "influence", "relative")
+    figures: list[tuple[str, ...]] = [
+        (key_text(key), number(value, 3), _of_most(value, ranked[0][1])) for key, value in chosen
+    ]
     if fitted.n_groups <= SIDE_BY_SIDE:
-        _add_side_by_side(page, fitted, chosen)
-    else:
-        page.grid(("column", "influence"), [(key_text(key), number(value, 3)) for key, value in chosen], ["influence"])
+        words = [fitted.describe(key) for key, _ in chosen]
+        headings = (*headings, *class_names(fitted))
+        figures = [(*figure, *said) for figure, said in zip(figures, words, strict=True)]
+    page.grid(headings, figures, right=("influence", "relative"))
     if len(ranked) > len(chosen):
-        page.line(f"and {counted(len(ranked) - len(chosen), 'column')} that matter less")
-    if fitted.n_groups > SIDE_BY_SIDE:
-        _add_cards(page, fitted)
+        page.line(f"and {counted(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
 
 
-def _add_side_by_side(page: Page, fitted: Fitted, chosen: list[tuple[Any, float]]) -> None:
-    headings = ("column", "influence", *class_names(fitted))
-    rows = [(key_text(key), number(value, 3), *fitted.describe(key)) for key, value in chosen]
-    page.grid(headings, rows, right=("influence",))
-
-
-def _add_cards(page: Page, fitted: Fitted) -> None:
-    """What sets each class apart from the whole table, in its own order."""
-    for group, name in enumerate(class_names(fitted)):
-        page.heading(f"What sets {name} apart ({share(float(fitted.shares[group]))} of the rows)")
-        telling = [(key_text(key), number(far, 3), words) for key, far, words in fitted.apart(group)[:CARD_COLUMNS]]
-        page.grid(("column", "distance", "here"), telling, right=("distance",))
+def _of_most(value: float, most: float) -> str:
+    """Beside the most influential column, which is 1."""
+    return f"{value / most:.3f}" if most > 0 else "-"
 
 
 def _add_columns(page: Page, fitted: Fitted) -> None:
@@ -126,24 +127,26 @@ def add_notes(page: Page, notes: list[str]) -> None:
         page.lines(notes)
 
 
-def model_document(fitted: Fitted) -> dict[str, Any]:
-    """What a model holds, as data."""
+def model_document(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -> dict[str, Any]:
+    """What a model holds, as data; with a table sorted into its classes, that too."""
+    cards = fitted.cards()
     return {
         "target": fitted.target,
         "rows": fitted.n_rows,
         "parameters": fitted.n_parameters,
-        "classes": [
-            {"class": name, "share": size} for name, size in zip(fitted.names, fitted.shares.tolist(), strict=True)
-        ],
+        "classes": [card_document(card) for card in cards],
         "columns": column_documents(fitted.schema, fitted.missing),
-        "influence": [{"column": key_text(key), "value": value} for key, value in fitted.influence()],
+        "influence": influence_document(cards, fitted.influence()),
         "fitted": _fitted_columns(fitted),
         "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
         "log_likelihood": fitted.log_likelihood,
         "iterations": fitted.n_iter,
         "converged": fitted.converged,
+        "interrupted": fitted.interrupted,
         "starts": _starts_document(fitted),
+        "selection": selection_document(fitted),
         "notes": list(fitted.notes),
+        "data": None if sorting is None else sorting_document(fitted, sorting, data),
     }
 
 

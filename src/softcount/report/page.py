@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
 from softcount.report.text import cell_width, printable, shortened
+from softcount.run.progress import on_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,6 @@ def show(page: Page, stream: IO[str]) -> None:
         show_rich(page, stream)
     else:
         stream.write(plain(page))
-
-
-def on_terminal(stream: IO[str]) -> bool:
-    """Whether a person is looking at the stream and the terminal can do more than print."""
-    return stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def plain(page: Page) -> str:

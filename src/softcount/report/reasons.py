@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from softcount.report.document import key_text
+from softcount.report.answers import name_array
 from softcount.report.page import Page
 from softcount.report.text import number
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from softcount.models.answers import Explanation
     from softcount.models.fitted import Fitted
-    from softcount.table import Chunk, Key
+    from softcount.table import Chunk
 
 ROW, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(class)", "(against)", "(prior)", "(total)"
 """What a line of reasons holds besides a figure for each column."""
@@ -27,7 +27,7 @@ def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int])
     """One line per row: its number, its class, the class it is compared with, every figure, and their sum."""
     import pyarrow as pa
 
-    names = pa.array(fitted.names)
+    names = name_array(fitted)
     lines: dict[str, Any] = {ROW: pa.array(rows, pa.int64())}
     lines[CLASS] = names.take(pa.array(explanation.chosen, pa.int64()))
     lines[AGAINST] = names.take(pa.array(explanation.against, pa.int64()))
@@ -42,26 +42,19 @@ def rows_of(chunks: Iterable[Chunk]) -> list[int]:
 
 def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> Cells:
     """What the row holds, by column or block of columns, as a person reads it."""
+    from softcount.models.classes import cells
+
     chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
-    place = row - chunk.start - 1
+    held = cells(fitted, chunk, row - chunk.start - 1)
     return {
-        key_text(key): ", ".join(_cell(fitted, chunk, place, column) for column in _columns(key))
-        for key in fitted.families
+        name: ", ".join(map(_said, value if isinstance(value, tuple) else (value,))) for name, value in held.items()
     }
 
 
-def _columns(key: Key) -> tuple[Key, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _cell(fitted: Fitted, chunk: Chunk, place: int, key: Key) -> str:
-    spec, (store, slot) = fitted.schema[key], fitted.schema.places[key]
-    value = getattr(chunk, store)[place, slot]
-    if store == "reals":
-        return number(float(value), 6) if value == value else "missing"
-    if value == 0:
+def _said(value: Any) -> str:
+    if value is None:
         return "missing"
-    return str(spec.levels[value - 1]) if value <= len(spec.levels) else "never seen"
+    return number(value, 6) if isinstance(value, float) else str(value)
 
 
 def explanation_page(reasons: pa.Table, cells: Sequence[Cells]) -> Page:

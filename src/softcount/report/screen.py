@@ -12,11 +12,7 @@ from rich.text import Text
 
 from softcount.report.page import Grid, Heading, Page
 from softcount.report.text import printable
-
-
-def console_on(stream: IO[str]) -> Console:
-    """A console that obeys NO_COLOR and never reads markup, emoji codes or links in what it prints."""
-    return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
+from softcount.run.progress import console_on
 
 
 def show_rich(page: Page, stream: IO[str]) -> None:

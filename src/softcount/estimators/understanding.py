@@ -1,0 +1,233 @@
+"""What an estimator has to say about its classes, as Arrow tables: influence, class reports, entropy, anomalies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.estimators.inputs import refuse_fraction, say_met
+from softcount.models.answers import label
+from softcount.models.classes import (
+    Card,
+    Crowd,
+    Member,
+    Odd,
+    Sorting,
+    anomaly_scores,
+    membership_entropy,
+    relative,
+    sort_rows,
+)
+from softcount.models.fitted import Fitted
+from softcount.models.influence import departures
+from softcount.run.threads import Threads
+from softcount.table import Table
+
+
+class Understanding:
+    """Understanding classes: what sets them apart, who is in them, and who fits nowhere. Rows are counted from 0."""
+
+    fitted_: Fitted
+    n_jobs: int | None
+
+    def _closed(self, X: Any) -> tuple[Fitted, Table]:
+        raise NotImplementedError
+
+    def influence(self, per_class: bool = False) -> Any:
+        """Columns by how far they depart from the whole table's, in nats: the largest first.
+
+        As AutoClass defines it, against the table taken as one single class: summed over the classes or, `per_class`, a
+        line for each column and class with the column in words. `relative` is 1 for the largest. A block of columns is
+        one entry under its joined names.
+        """
+        check_is_fitted(self, "fitted_")
+        return _per_class(self.fitted_) if per_class else _summed(self.fitted_)
+
+    def classes(self, X: Any = None, members: int = 3) -> Any:
+        """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
+
+        `departure` is how far the class is from the whole table, in nats. With X, `entropy` is how unsure the rows of
+        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea).
+        """
+        import pyarrow as pa
+
+        check_is_fitted(self, "fitted_")
+        refuse_fraction("members", members, 0)
+        lines = _card_lines(self.fitted_)
+        if X is not None:
+            sorting = self._sorting(X, int(members), 0)
+            both = zip(lines, sorting.crowds, strict=True)
+            lines = [line | _crowd_line(crowd, self.fitted_.n_groups) for line, crowd in both]
+        return pa.Table.from_pylist(lines)
+
+    def anomalies(self, X: Any, n: int = 10) -> Any:
+        """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
+
+        The score is how many nats more surprising the row is than is usual in its class; the reasons add up to it
+        exactly, `(class)` being that the class is rare. A missing cell adds 0, and no unit matters. `reason` is the
+        first of them. A row that is impossible under every class has an infinite score.
+        """
+        import pyarrow as pa
+
+        refuse_fraction("n, the number of rows,", n, 0)
+        sorting = self._sorting(X, 0, int(n))
+        names = _names(self.fitted_)
+        return pa.Table.from_pylist([_odd_line(odd, names) for odd in sorting.odd], schema=_odd_schema(names))
+
+    def anomaly_score(self, X: Any) -> np.ndarray:
+        """How many nats more surprising each row is than is usual in its class: the score that `anomalies` ranks by."""
+        fitted, table = self._closed(X)
+        with Threads(self.n_jobs) as threads:
+            scores = anomaly_scores(fitted, table, threads)
+        say_met(table)
+        return scores
+
+    def membership_entropy(self, X: Any) -> Any:
+        """How unsure each row is of its class: its likeliest class, that one's probability, and the entropy.
+
+        `entropy` is in nats, `relative_entropy` is it as a share of the most there can be: 0 sure, 1 no idea.
+        """
+        import pyarrow as pa
+
+        fitted, table = self._closed(X)
+        with Threads(self.n_jobs) as threads:
+            members = fitted.proba(table, threads)
+        say_met(table)
+        best, entropy = members.argmax(axis=1), membership_entropy(members)
+        most = np.log(fitted.n_groups) if fitted.n_groups > 1 else 1.0
+        return pa.table(
+            {
+                "row": pa.array(np.arange(len(members))),
+                "class": pa.array(_names(fitted)).take(pa.array(best, pa.int64())),
+                "probability": pa.array(members[np.arange(len(best)), best]),
+                "entropy": pa.array(entropy),
+                "relative_entropy": pa.array(entropy / most),
+            }
+        )
+
+    def _sorting(self, X: Any, members: int, odd: int) -> Sorting:
+        fitted, table = self._closed(X)
+        with Threads(self.n_jobs) as threads:
+            sorting = sort_rows(fitted, table, threads, members, odd)
+        say_met(table)
+        return sorting
+
+
+def _names(fitted: Fitted) -> list[Any]:
+    """The classes' names, as text where they are of several kinds."""
+    names = fitted.names
+    return names if len({type(name) for name in names}) == 1 else [str(name) for name in names]
+
+
+def _summed(fitted: Fitted) -> Any:
+    import pyarrow as pa
+
+    ranked = fitted.influence()
+    values = np.array([value for _, value in ranked])
+    return pa.table(
+        {"column": [label(key) for key, _ in ranked], "influence": values, "relative": _to_the_largest(values)}
+    )
+
+
+def _per_class(fitted: Fitted) -> Any:
+    import pyarrow as pa
+
+    far, public, names = departures(fitted), fitted.params, _names(fitted)
+    words = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves}
+    entries = [(key, g, float(values[g])) for key, values in far.items() for g in range(fitted.n_groups)]
+    ranked = sorted(entries, key=lambda entry: -entry[2])
+    values = np.array([value for *_, value in ranked])
+    return pa.table(
+        {
+            "column": [label(key) for key, *_ in ranked],
+            "class": [names[g] for _, g, _ in ranked],
+            "influence": values,
+            "relative": _to_the_largest(values),
+            "words": [words[key][g] for key, g, _ in ranked],
+        }
+    )
+
+
+def _to_the_largest(values: np.ndarray) -> np.ndarray:
+    most = values.max(initial=0.0)
+    return values / most if most > 0 else np.zeros(len(values))
+
+
+def _card_lines(fitted: Fitted) -> list[dict[str, Any]]:
+    cards: list[Card] = fitted.cards()
+    typical = {x.key: _of_one_kind([card.typical[x.key] for card in cards]) for x in fitted.star.leaves}
+    return [
+        {
+            "class": name,
+            "share": card.share,
+            "rows": card.rows,
+            "departure": card.departure,
+            "typical": {label(key): values[g] for key, values in typical.items()},
+            "apart": [
+                {"column": label(x.key), "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                for x in card.apart
+            ],
+        }
+        for g, (name, card) in enumerate(zip(_names(fitted), cards, strict=True))
+    ]
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """Values that can share a column: a block's as lists, and text where levels are of several kinds."""
+    if values and isinstance(values[0], tuple):
+        flat = _of_one_kind([cell for value in values for cell in value])
+        width = len(values[0])
+        return [flat[a : a + width] for a in range(0, len(flat), width)]
+    return values if len({type(value) for value in values}) == 1 else [str(value) for value in values]
+
+
+def _crowd_line(crowd: Crowd, groups: int) -> dict[str, Any]:
+    return {
+        "members": crowd.rows,
+        "entropy": crowd.entropy,
+        "relative_entropy": relative(crowd.entropy, groups),
+        "surest": [_member(member) for member in crowd.most],
+        "least_sure": [_member(member) for member in crowd.least],
+    }
+
+
+def _member(member: Member) -> dict[str, Any]:
+    return {"row": member.row, "probability": member.probability}
+
+
+def _odd_line(odd: Odd, names: list[Any]) -> dict[str, Any]:
+    reasons = [
+        {"column": name, "value": _text(odd.cells.get(name)), "surprise": part} for name, part in odd.parts.items()
+    ]
+    return {
+        "row": odd.row,
+        "score": odd.score,
+        "log_density": odd.log_density,
+        "class": names[odd.group] if odd.probability > 0 else None,
+        "reason": reasons[0]["column"],
+        "reasons": reasons,
+    }
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, tuple):
+        return ", ".join("missing" if part is None else str(part) for part in value)
+    return None if value is None else str(value)
+
+
+def _odd_schema(names: list[Any]) -> Any:
+    import pyarrow as pa
+
+    reason = pa.struct([("column", pa.string()), ("value", pa.string()), ("surprise", pa.float64())])
+    return pa.schema(
+        [
+            ("row", pa.int64()),
+            ("score", pa.float64()),
+            ("log_density", pa.float64()),
+            ("class", pa.array(names).type),
+            ("reason", pa.string()),
+            ("reasons", pa.list_(reason)),
+        ]
+    )

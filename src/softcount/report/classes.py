@@ -1,0 +1,204 @@
+"""Classes one by one: what sets each apart, who is in it for certain, and which rows fit nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from softcount.report.document import key_text
+from softcount.report.page import Page
+from softcount.report.text import counted, listed, number, share
+
+if TYPE_CHECKING:
+    from softcount.models.classes import Card, Crowd, Member, Odd, Sorting
+    from softcount.models.fitted import Fitted
+
+CARD_COLUMNS = 5
+"""How many columns the card of one class names; --json names all."""
+
+TELLING = 0.5
+"""Nats above what is usual from which a column is named as a reason, after the first."""
+
+CLASS = "(class)"
+
+
+def class_names(fitted: Fitted) -> list[str]:
+    """The classes as a person calls them: by level, or by number where they were found."""
+    known = fitted.n_groups if fitted.classes is not None else len(fitted.named or ())
+    return [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
+
+
+def add_cards(page: Page, fitted: Fitted) -> None:
+    """What sets each class apart from the rest of the table, in its own order, and its typical row."""
+    names = class_names(fitted)
+    for name, card in zip(names, fitted.cards(), strict=True):
+        page.heading(f"What sets {name} apart ({share(card.share)} of the rows)")
+        chosen = card.apart[:CARD_COLUMNS]
+        telling = [(key_text(x.key), number(x.influence, 3), x.here, x.elsewhere) for x in chosen]
+        page.grid(("column", "influence", "here", "elsewhere"), telling, right=("influence",))
+        page.line(f"typical row: {_typical(card)}")
+
+
+def _typical(card: Card) -> str:
+    """The values typical of a class, those of its most telling columns first."""
+    cells = [cell for x in card.apart for cell in _cells(x.key, card.typical[x.key])]
+    return listed([f"{key_text(column)} {value_text(value)}" for column, value in cells], most=8)
+
+
+def _cells(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """A column and its value, or those of a block."""
+    return list(zip(key, value, strict=True)) if isinstance(value, tuple) else [(key, value)]
+
+
+def value_text(value: Any) -> str:
+    """A cell as a person reads it; a block's cells in brackets.
+
+    >>> value_text(2.5), value_text(None), value_text(("a", 1.0))
+    ('2.5', 'missing', '(a, 1)')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(value_text, value))})"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+# -- a table, sorted into the classes
+
+
+def add_sorting(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
+    """Who is in which class and how certainly, and the rows that fit worst."""
+    _add_members(page, fitted, sorting, data)
+    _add_odd(page, fitted, sorting)
+
+
+def _add_members(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
+    from softcount.models.classes import relative
+
+    page.heading(f"The rows of {data}, by their likeliest class")
+    rows = [
+        (name, number(crowd.rows), share(relative(crowd.entropy, fitted.n_groups)), *_ends(crowd))
+        for name, crowd in zip(class_names(fitted), sorting.crowds, strict=True)
+    ]
+    page.grid(("class", "rows", "unsure", "surest rows", "least sure rows"), rows, right=("rows", "unsure"))
+    unsure = share(relative(sorting.entropy, fitted.n_groups))
+    page.line(f"unsure, over all rows: {unsure} (membership entropy; 0 % where every row is sure of its class)")
+    if sorting.impossible:
+        page.line(f"{counted(sorting.impossible, 'row')} impossible under every class, and in none")
+
+
+def _ends(crowd: Crowd) -> tuple[str, str]:
+    return _members(crowd.most), _members(crowd.least)
+
+
+def _members(members: list[Member]) -> str:
+    """Row numbers, counted from 1, each with its probability.
+
+    >>> from softcount.models.classes import Member
+    >>> _members([Member(0, 1.0), Member(16, 0.5)])
+    '1 (100 %), 17 (50.0 %)'
+    """
+    return ", ".join(f"{member.row + 1} ({share(member.probability)})" for member in members) or "-"
+
+
+def _add_odd(page: Page, fitted: Fitted, sorting: Sorting) -> None:
+    if not sorting.odd:
+        return
+    names = class_names(fitted)
+    page.heading("Rows that fit worst (score: nats more surprising than is usual in their class)")
+    rows = [(str(odd.row + 1), _figure(odd.score), _class_of(odd, names), because(odd)) for odd in sorting.odd]
+    page.grid(("row", "score", "likeliest", "because"), rows, right=("row", "score"))
+
+
+def _class_of(odd: Odd, names: list[str]) -> str:
+    return names[odd.group] if odd.probability > 0 else "none"
+
+
+def _figure(score: float) -> str:
+    return "impossible" if score == float("inf") else f"{score:.1f}"
+
+
+def because(odd: Odd, most: int = 3) -> str:
+    """The columns that make a row odd, with what they hold and what they add to its score."""
+    first, *others = odd.parts.items()
+    telling = [first, *(pair for pair in others if pair[1] >= TELLING)]
+    return ", ".join(_reason(name, part, odd.cells) for name, part in telling[:most])
+
+
+def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
+    held = f" {value_text(cells[name])}" if name in cells else ""
+    said = "a rare class" if name == CLASS else f"{name}{held}"
+    return f"{said} (impossible)" if part == float("inf") else f"{said} ({part:+.1f})"
+
+
+# -- the same as data
+
+
+def card_document(card: Card) -> dict[str, Any]:
+    return {
+        "class": card.name,
+        "share": card.share,
+        "rows": card.rows,
+        "departure": card.departure,
+        "typical": {key_text(key): value for key, value in card.typical.items()},
+        "apart": [
+            {"column": key_text(x.key), "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+            for x in card.apart
+        ],
+    }
+
+
+def influence_document(cards: list[Card], ranked: list[tuple[Any, float]]) -> list[dict[str, Any]]:
+    """Every column's influence: summed over the classes, relative to the largest, and class by class."""
+    most = max((value for _, value in ranked), default=0.0)
+    each = [{x.key: x.influence for x in card.apart} for card in cards]
+    return [
+        {
+            "column": key_text(key),
+            "value": value,
+            "relative": value / most if most > 0 else 0.0,
+            "per_class": [far[key] for far in each],
+        }
+        for key, value in ranked
+    ]
+
+
+def sorting_document(fitted: Fitted, sorting: Sorting, data: str) -> dict[str, Any]:
+    from softcount.models.classes import relative
+
+    names, groups = fitted.names, fitted.n_groups
+    return {
+        "name": data,
+        "rows": sorting.rows,
+        "entropy": sorting.entropy,
+        "relative_entropy": relative(sorting.entropy, groups),
+        "impossible_rows": sorting.impossible,
+        "classes": [
+            {
+                "class": name,
+                "rows": crowd.rows,
+                "entropy": crowd.entropy,
+                "relative_entropy": relative(crowd.entropy, groups),
+                "surest": [_member_document(member) for member in crowd.most],
+                "least_sure": [_member_document(member) for member in crowd.least],
+            }
+            for name, crowd in zip(names, sorting.crowds, strict=True)
+        ],
+        "anomalies": [_odd_document(odd, names) for odd in sorting.odd],
+    }
+
+
+def _member_document(member: Member) -> dict[str, Any]:
+    return {"row": member.row + 1, "probability": member.probability}
+
+
+def _odd_document(odd: Odd, names: list[Any]) -> dict[str, Any]:
+    return {
+        "row": odd.row + 1,
+        "score": odd.score,
+        "log_density": odd.log_density,
+        "class": names[odd.group] if odd.probability > 0 else None,
+        "reasons": [
+            {"column": name, "value": odd.cells.get(name), "surprise": part} for name, part in odd.parts.items()
+        ],
+    }
