@@ -125,7 +125,7 @@ def test_one_row_is_a_table(model):
 def test_no_row_is_no_table(model):
     make = {"naive Bayes": lambda X: naive().fit(X, []), "mixture": lambda X: mixture().fit(X)}[model]
     refused(lambda: make(FRAME[:0]), "0 sample")
-    make = {"naive Bayes": lambda X: sc.NaiveBayes().fit(X, []), "mixture": lambda X: sc.Mixture().fit(X)}[model]
+    make = {"naive Bayes": lambda X: sc.NaiveBayes().fit(X, []), "mixture": lambda X: sc.Mixture(2).fit(X)}[model]
     refused(lambda: make(ARRAY[:0]), "0 sample")
     estimator = fitted_on(FRAME)[model]()
     refused(lambda: estimator.predict(FRAME[:0]), "at least one row")
@@ -299,4 +299,4 @@ ODD_TABLES = {
 def test_what_is_no_table_is_refused(name):
     X, words = ODD_TABLES[name]
     refused(lambda: sc.NaiveBayes().fit(X, [0, 1]), *words)
-    refused(lambda: sc.Mixture().fit(X), *words)
+    refused(lambda: sc.Mixture(2).fit(X), *words)

@@ -19,7 +19,7 @@ def fits(**how):
     """Both estimators with these settings, each as a function that fits the fruit."""
     return [
         lambda: sc.NaiveBayes(**{"kinds": KINDS, **how}).fit(FRAME, GAPS),
-        lambda: sc.Mixture(**{"kinds": KINDS, "n_init": 1, "random_state": 0, **how}).fit(FRAME),
+        lambda: sc.Mixture(**{"n_components": 2, "kinds": KINDS, "n_init": 1, "random_state": 0, **how}).fit(FRAME),
     ]
 
 
@@ -101,6 +101,13 @@ BAD_FOR_MIXTURES = {
     "n_init": [0, -3, 1.5],
     "random_state": ["seed", -1, 1.5],
     "init": ["banana", 5, None, object()],
+    "criterion": ["aic", None, 3],
+    "assign": ["firm", None],
+    "finish": ["newton", True],
+    "half_steps": ["yes", 1, None],
+    "verbose": ["loud", 2],
+    "accelerate": ["yes", None],
+    "fixed": [3, {"size": 3}, {"sise": {"variance": 1.0}}, {"size": {"rate": 1.0}}, {"weights": [0.5, 0.6]}],
 }
 
 

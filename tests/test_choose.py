@@ -1,33 +1,313 @@
-"""The number of classes, where nobody said: the smallest criterion, and no search without end."""
+"""The number of classes, where nobody said: found in planted tables, not changed by what must not, never a spike."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import pairwise
 from math import log
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.learn.choose import MOST_CLASSES, best_of, bic
+import softcount as sc
+from softcount.errors import DataError
+from softcount.learn import choose
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, Trial, fit_auto, growing, sizes
+from softcount.learn.em import Stop
+from softcount.learn.evaluate import Split
+from softcount.learn.groups import Starts, prepare
+from softcount.learn.neighbours import grown, merged
+from softcount.learn.plan import Plan
+from softcount.models.fitted import Fitted
+from softcount.models.leaves import wishes_of
+from softcount.run.threads import Threads
+from softcount.table import open_table
+
+KINDS = {"size": "normal", "colour": "categorical", "visits": "poisson"}
+ROWS = 90
+MIDDLES = np.array([-6.0, 0.0, 7.0])
 
 
-@dataclass
-class Tried:
-    classes: int
-    log_likelihood: float
-    n_parameters: int = 0
-    n_rows: float = 10.0
+def planted(rows: int = ROWS, seed: int = 0, holes: float = 0.0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Three kinds of things, and which each row is."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, rows)
+    colours = np.array(["red", "green", "blue"])
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(MIDDLES[kind], 1.0),
+            "colour": np.where(rng.random(rows) < 0.8, colours[kind], rng.choice(colours, rows)),
+            "visits": rng.poisson(np.array([2.0, 9.0, 25.0])[kind]).astype(float),
+        }
+    )
+    return frame.mask(rng.random(frame.shape) < holes), kind
 
 
-def test_parameters_cost_the_logarithm_of_the_rows():
-    assert bic(Tried(1, -7.0, 3, 10.0)) == pytest.approx(3 * log(10) + 14)  # type: ignore[arg-type]
+def auto(frame: Any, kinds: Any = KINDS, criterion: str = "evidence", jobs: int = 1, **how: Any) -> Fitted:
+    wishes = wishes_of(kinds)
+    settings = {name: how.pop(name) for name in ("prior", "estimate") if name in how}
+    starts = Starts(1, how.pop("init", "k-means++"), n_init=1, seed=0)
+    table = open_table(frame, kinds=wishes.forced, **how)
+    plan = Plan(wishes=wishes, stop=Stop(accelerate=True), **{"prior": "row", **settings})
+    with Threads(jobs) as threads:
+        return fit_auto(table, plan, starts, threads, criterion)
+
+
+def by_kind(model: Fitted, frame: pd.DataFrame, kind: np.ndarray) -> np.ndarray:
+    """(classes x kinds) how many rows of each kind each class has."""
+    with Threads(1) as threads:
+        found = model.proba(model.table(frame), threads).argmax(axis=1)
+    return np.array([np.bincount(kind[found == g], minlength=3) for g in range(model.n_groups)])
+
+
+# -- what is found
+
+
+@pytest.fixture(scope="module")
+def found() -> Fitted:
+    return auto(planted()[0])
+
+
+def test_three_planted_classes_are_found_in_a_mixed_table(found: Fitted) -> None:
+    frame, kind = planted()
+    assert found.n_groups == 3 and by_kind(found, frame, kind).max(axis=1).sum() == ROWS
+
+
+@pytest.mark.parametrize("criterion", choose.CRITERIA)
+def test_they_are_found_through_holes_by_every_criterion(criterion: str) -> None:
+    frame, kind = planted(holes=0.1)
+    model = auto(frame, criterion=criterion)
+    assert model.n_groups == 3 and by_kind(model, frame, kind).max(axis=1).sum() >= 0.95 * ROWS
+
+
+def test_noise_is_one_class() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=120), "b": rng.choice(list("xyz"), 120), "c": rng.normal(size=120)})
+    assert auto(frame, {"a": "normal", "b": "categorical", "c": "normal"}).n_groups == 1
+
+
+def test_the_table_of_trials_says_what_the_formulas_say(found: Fitted) -> None:
+    assert found.selection is not None
+    for trial in found.selection:
+        assert trial.n_parameters == trial.classes - 1 + trial.classes * (2 + 2 + 1)
+        assert trial.bic == pytest.approx(trial.n_parameters * log(ROWS) - 2 * trial.log_likelihood, rel=1e-12)
+        assert trial.icl >= trial.bic - 1e-9 and trial.cv is None
+    chosen = next(trial for trial in found.selection if trial.classes == 3)
+    assert chosen.log_likelihood == found.log_likelihood
+    assert chosen.evidence == max(trial.evidence for trial in found.selection if trial.reached == trial.classes)
+
+
+def test_the_estimator_has_the_table_in_arrow() -> None:
+    frame, _ = planted()
+    model = sc.Mixture(kinds=KINDS, random_state=0, n_init=1).fit(frame)
+    assert model.weights_.shape == (3,)
+    assert model.selection_.column_names == [
+        "classes", "log_likelihood", "n_parameters", "bic", "icl", "evidence", "cv", "reached",
+    ]  # fmt: skip
+    assert {1, 2, 3} <= set(model.selection_["classes"].to_pylist())
+
+
+def test_held_out_rows_of_one_class_are_scored_by_the_other_folds() -> None:
+    words = list("aababbbaabacabacbbca" * 3)
+    model = auto(pd.DataFrame({"w": words}), {"w": "categorical"}, "cv")
+    assert model.selection is not None
+    fold = Split(FOLDS, 0).of(SimpleNamespace(start=0, n_rows=len(words)))  # type: ignore[arg-type]
+    total = 0.0
+    for word, own in zip(words, fold, strict=True):
+        others = [other for other, f in zip(words, fold, strict=True) if f != own]
+        total += log((others.count(word) + 1 / 3) / (len(others) + 1))
+    assert model.selection[0].cv == pytest.approx(total / len(words), rel=1e-10)
+
+
+# -- what must not matter
+
+
+def test_weight_two_is_the_row_twice() -> None:
+    frame, _ = planted(60)
+    heavy = auto(frame, weights=np.where(np.arange(60) < 20, 2.0, 1.0))
+    twice = auto(pd.concat([frame.iloc[:20], frame], ignore_index=True))
+    assert heavy.n_groups == twice.n_groups
+    assert heavy.selection is not None and twice.selection is not None
+    for left, right in zip(heavy.selection, twice.selection, strict=True):
+        assert left.evidence == pytest.approx(right.evidence, abs=1e-3)
+        assert left.bic == pytest.approx(right.bic, abs=1e-3)
+
+
+def test_threads_do_not_change_a_bit(found: Fitted) -> None:
+    other = auto(planted()[0], jobs=2)
+    assert found.selection == other.selection
+    assert np.array_equal(found.shares, other.shares)
+
+
+def test_a_large_table_is_searched_by_a_sample_and_climbed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "SMALL", 0)
+    frame, kind = planted()
+    model, other = auto(frame), auto(frame, jobs=2)
+    assert model.selection == other.selection and np.array_equal(model.shares, other.shares)
+    assert model.n_groups == 3 and by_kind(model, frame, kind).max(axis=1).sum() == ROWS
+
+
+# -- what must not win
+
+
+@pytest.mark.parametrize("criterion", ["evidence", "bic", "icl"])
+def test_repeated_values_are_no_class_of_infinite_density(criterion: str) -> None:
+    rng = np.random.default_rng(5)
+    values = np.append(rng.normal(size=80), [0.25] * 5)
+    model = auto(
+        pd.DataFrame({"x": values, "y": rng.normal(size=85)}), {"x": "normal", "y": "normal"}, criterion, estimate="ml"
+    )
+    assert model.n_groups == 1
+
+
+def test_an_outlier_has_no_class_of_its_own() -> None:
+    values = np.append(np.random.default_rng(6).normal(size=60), 40.0)
+    model = auto(pd.DataFrame({"x": values}), {"x": "normal"})
+    assert model.counts["(groups)"].min() > 1.5
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_few_rows_are_an_answer_too(rows: int) -> None:
+    model = auto(pd.DataFrame({"x": np.arange(float(rows)), "w": ["a"] * rows}), {"x": "normal", "w": "categorical"})
+    assert model.n_groups == 1 and np.isfinite(model.selection[0].evidence)  # type: ignore[index]
+
+
+def test_fifty_identical_rows_are_one_class() -> None:
+    model = auto(pd.DataFrame({"x": [2.5] * 50, "w": ["a"] * 50}), {"x": "normal", "w": "categorical"})
+    assert model.n_groups == 1 and [trial.classes for trial in model.selection or []] == [1]
+
+
+# -- labels that are known
+
+
+def test_there_are_at_least_as_many_classes_as_have_names() -> None:
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)})
+    names = [None] * 50 + ["ripe", "sour"] * 5
+    model = sc.Mixture(random_state=0, n_init=1).fit(frame, names)
+    assert model.selection_["classes"][0].as_py() == 2 and len(model.weights_) >= 2
+
+
+def test_named_classes_stay_first_when_others_are_found() -> None:
+    frame, kind = planted()
+    names = [("red" if k == 0 else "green") if i < 40 and k < 2 else None for i, k in enumerate(kind)]
+    model = sc.Mixture(kinds=KINDS, random_state=0, n_init=1).fit(frame, names)
+    found = model.predict_proba(frame).argmax(axis=1)
+    assert len(model.weights_) == 3 and (found == np.array([1, 0, 2])[kind]).mean() > 0.98
+
+
+# -- the way through the numbers
+
+
+@given(st.integers(1, 40), st.integers(0, 60))
+def test_numbers_grow_by_at_most_half(least: int, more: int) -> None:
+    numbers = list(growing(least, least + more))
+    assert numbers[0] == least and numbers[-1] == least + more and numbers == sorted(set(numbers))
+    assert all(b - a <= max(1, a / 2) for a, b in pairwise(numbers))
+
+
+class Pretended:
+    """A search whose merits are known beforehand."""
+
+    criterion = "evidence"
+
+    def __init__(self, merits: list[float]) -> None:
+        self.merits, self.trials = merits, dict[int, Trial]()
+        self.prepared = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(len(merits))))
+
+    best = choose._Search.best
+
+    def run(self) -> None:
+        for classes in sizes(self):  # type: ignore[arg-type]
+            assert classes not in self.trials
+            self.trials[classes] = Trial(classes, 0.0, 0, 0.0, 0.0, self.merits[classes - 1], None, classes)
+
+
+@given(st.integers(1, 15), st.floats(0.1, 10))
+def test_a_single_hill_is_climbed_to_its_top(top: int, slope: float) -> None:
+    search = Pretended([-slope * abs(classes - top) for classes in range(1, MOST_CLASSES + 1)])
+    search.run()
+    assert search.best == top
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=MOST_CLASSES, max_size=MOST_CLASSES))
-def test_the_best_of_those_tried_is_taken_and_two_more_in_vain_end_the_search(likelihoods):
-    best, trials = best_of(lambda classes: Tried(classes, likelihoods[classes - 1]))  # type: ignore[arg-type,return-value]
-    assert [trial.classes for trial in trials] == list(range(1, len(trials) + 1))
-    smallest = min(trials, key=lambda trial: trial.bic)
-    assert best == smallest.classes
-    assert len(trials) == min(smallest.classes + 2, MOST_CLASSES)
+def test_the_search_ends_and_the_best_tried_is_taken(merits: list[float]) -> None:
+    search = Pretended(merits)
+    search.run()
+    assert search.trials[search.best].evidence == max(trial.evidence for trial in search.trials.values())
+    beyond = [tried for tried in search.trials if tried > search.best]
+    assert len(beyond) >= PATIENCE or MOST_CLASSES in search.trials
+
+
+def test_a_number_whose_classes_died_does_not_stand() -> None:
+    dead = Trial(4, 0.0, 1, -10.0, -10.0, 10.0, None, 3)
+    assert all(dead.merit(criterion) == -np.inf for criterion in choose.CRITERIA)
+    assert Trial(1, 0.0, 1, 5.0, 5.0, 10.0, None, 0).merit("evidence") == 10.0
+
+
+# -- neighbours
+
+
+def neighbour(groups: int) -> tuple[Any, Fitted, Plan]:
+    frame, _ = planted()
+    plan = Plan(wishes=wishes_of(KINDS), prior="row", stop=Stop(accelerate=True))
+    with Threads(1) as threads:
+        prepared = prepare(open_table(frame, kinds=plan.wishes.forced), plan, threads)
+        return prepared, choose.fit_prepared(prepared, plan, Starts(groups, n_init=4, seed=0), threads), plan
+
+
+def means(params: Any) -> np.ndarray:
+    return np.sort(params.leaves["size"]["mean"])
+
+
+def test_the_class_that_is_two_is_split() -> None:
+    prepared, two, _ = neighbour(2)
+    _, three, _ = neighbour(3)
+    with Threads(1) as threads:
+        start = grown(prepared, two, 3, threads, seed=0)[0](three.star, three.imagined)
+    np.testing.assert_allclose(means(start), means(three.estimates), atol=0.15 * np.ptp(means(three.estimates)))
+
+
+def test_the_halves_of_one_class_are_made_one() -> None:
+    _, four, _ = neighbour(4)
+    _, three, _ = neighbour(3)
+    start = merged(four, 3)(three.star, three.imagined)
+    np.testing.assert_allclose(means(start), means(three.estimates), atol=0.05 * np.ptp(means(three.estimates)))
+
+
+# -- refusals and interruptions
+
+
+def test_what_cannot_be_is_refused() -> None:
+    frame, _ = planted(20)
+    with pytest.raises(DataError, match=r"criterion='aic' is not known\. Use one of evidence, bic, icl, cv"):
+        auto(frame, criterion="aic")
+    with pytest.raises(DataError, match="says how many classes"):
+        auto(frame, init=np.full((20, 2), 0.5))
+
+
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = choose._Search.attempt
+
+    def interrupted(self: Any, classes: int) -> None:
+        if classes > 2:
+            raise KeyboardInterrupt
+        attempt(self, classes)
+
+    monkeypatch.setattr(choose._Search, "attempt", interrupted)
+    model = auto(planted()[0])
+    assert model.interrupted and model.n_groups == 2
+    assert [trial.classes for trial in model.selection or []] == [1, 2]
+    monkeypatch.setattr(choose._Search, "attempt", lambda self, classes: interrupted(self, 99))
+    with pytest.raises(KeyboardInterrupt):
+        auto(planted()[0])
+
+
+def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "MOST_CLASSES", 2)
+    model = auto(planted()[0])
+    assert model.n_groups == 2 and any("more than 2 classes were not tried" in note for note in model.notes)

@@ -14,7 +14,7 @@ import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.learn.em import Stop
-from softcount.learn.evaluate import SMALLEST, Evaluation, _Split, cross_validate, hold_out
+from softcount.learn.evaluate import SMALLEST, Evaluation, Split, cross_validate, hold_out
 from softcount.learn.plan import Plan
 from softcount.models.leaves import wishes_of
 from softcount.run.threads import Threads
@@ -42,7 +42,7 @@ def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, 
 def folds_of(rows: int, folds: int, seed: int, share: float | None = None) -> np.ndarray:
     nothing = np.zeros((rows, 0))
     chunk = Chunk(0, rows, nothing, nothing.astype(np.uint8), nothing.astype(np.int32))
-    return _Split(2 if share is not None else folds, seed, share).of(chunk)
+    return Split(2 if share is not None else folds, seed, share).of(chunk)
 
 
 def refitted(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, **how) -> tuple[float, float, int]:

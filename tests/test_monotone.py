@@ -27,7 +27,7 @@ from softcount.table import open_table
 
 Maker = Callable[[np.random.Generator, int, float], tuple[dict[str, Any], dict[Any, Any]]]
 TRIES = max(1, int(os.environ.get("SOFTCOUNT_TRIES", "0")))
-STEPS = 400
+STEPS = 330
 SCALES = (1e-3, 1.0, 1e3)
 
 

@@ -72,6 +72,16 @@ def test_bound_and_likelihood_climb_in_turn():
     assert before.log_likelihood_ < bound < after.log_likelihood_
 
 
+def test_half_steps_show_the_bound():
+    how = {"init": START, "n_init": 1, "tol": 0, "accelerate": False, "estimate": "ml", "half_steps": True}
+    mixture = sc.Mixture(2, max_iter=3, **how).fit(TABLE, sample_weight=TIMES)
+    wanted = [-2044.260365, -2030.137260, -2021.026239]
+    np.testing.assert_allclose(mixture.trace_[:3], wanted, atol=5e-7)
+    np.testing.assert_allclose(mixture.trace_[::2], climbed(3).trace_, rtol=1e-13)
+    assert mixture.n_iter_ == 3 and len(mixture.trace_) == 7
+    assert all(low <= high for low, high in pairwise(mixture.trace_))
+
+
 def test_the_way_up():
     trace = climbed(10).trace_
     assert len(trace) == 11

@@ -1,4 +1,4 @@
-"""Worked example 9: XOR defeats naive Bayes, and not a joint block of its two columns."""
+"""Worked example 9: XOR defeats naive Bayes, and neither a joint block of its two columns nor a mixture per class."""
 
 import numpy as np
 import pytest
@@ -47,3 +47,30 @@ def test_the_block_with_a_hole_in_training_counts_the_row_where_it_could_be():
     model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}, estimate="ml").fit(table, [*DIFFERENT, False])
     # class False: five (no, no), five (yes, yes) and one (no, ?), which can only be (no, no)
     np.testing.assert_allclose(model.params_["a", "b"]["probability"][0], np.array([6, 0, 0, 5]) / 11, atol=1e-12)
+
+
+def per_class(estimate, components=2):
+    """A mixture of each class: a row's class is the one whose share times density is largest."""
+    parts = {}
+    for name in (False, True):
+        rows = [i for i, different in enumerate(DIFFERENT) if different == name]
+        table = {key: [values[i] for i in rows] for key, values in TABLE.items()}
+        mixture = sc.Mixture(components, estimate=estimate, random_state=0).fit(table)
+        parts[name] = np.log(len(rows) / len(DIFFERENT)) + mixture.score_samples(TABLE)
+    return np.stack([parts[False], parts[True]], axis=1)
+
+
+@pytest.mark.parametrize("estimate", ["ml", "mean"])
+def test_a_mixture_per_class_can(estimate):
+    joint = per_class(estimate)
+    np.testing.assert_array_equal(joint.argmax(axis=1).astype(bool), DIFFERENT)
+
+
+def test_a_mixture_per_class_finds_the_counted_table():
+    joint = np.exp(per_class("ml"))
+    wanted = np.where(np.array(DIFFERENT)[:, None] == [False, True], 0.25, 0.0)
+    np.testing.assert_allclose(joint, wanted, atol=1e-9)
+
+
+def test_one_component_per_class_is_naive_bayes_and_cannot():
+    np.testing.assert_allclose(np.diff(per_class("ml", components=1), axis=1), 0.0, atol=1e-12)

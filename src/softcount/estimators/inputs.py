@@ -93,6 +93,19 @@ def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def weighty_labels(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
+    """Sorted classes and a code per row; a class that only rows of weight zero have does not exist."""
+    if isinstance(y, str):
+        raise DataError(f"y={y!r} names a column, but X is a bare array. Give the labels themselves.")
+    classes, codes = labels_of(y, X)
+    if weights is not None and len(classes):
+        seen = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes)) > 0
+        moved = np.where(seen, np.cumsum(seen) - 1, -1)
+        codes = np.where(codes >= 0, moved[np.maximum(codes, 0)], -1).astype(np.int32)
+        classes = classes[seen]
+    return list(classes), codes
+
+
 def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Row weights checked, or None."""
     if sample_weight is None:

@@ -17,10 +17,10 @@ from softcount.estimators.inputs import (
     checked,
     is_table,
     known_columns,
-    labels_of,
     refuse_negative,
     remember_columns,
     weights_of,
+    weighty_labels,
     without_zeros,
 )
 from softcount.families import Joint
@@ -87,7 +87,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         data = checked(self, X, reset=reset)
         target = y if isinstance(y, str) and is_table(X) else None
         weights = weights_of(sample_weight, data)
-        found, codes = (None, None) if target is not None else self._labels(y, data, weights)
+        found, codes = (None, None) if target is not None else weighty_labels(y, data, weights)
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
         forced = forced or self._forced(plan.wishes, data, target)
@@ -105,17 +105,6 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         refuse_negative("unlabelled_weight", self.unlabelled_weight)
         if not np.isfinite(self.unlabelled_weight):
             raise DataError("unlabelled_weight must be finite.")
-
-    def _labels(self, y: Any, data: Any, weights: Any) -> tuple[list[Any], np.ndarray]:
-        if isinstance(y, str):
-            raise DataError(f"y={y!r} names a column, but X is a bare array. Give the labels themselves.")
-        classes, codes = labels_of(y, data)
-        if weights is not None and len(classes):
-            seen = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes)) > 0
-            moved = np.where(seen, np.cumsum(seen) - 1, -1)
-            codes = np.where(codes >= 0, moved[np.maximum(codes, 0)], -1).astype(np.int32)
-            classes = classes[seen]
-        return list(classes), codes
 
     def _class_plan(self, target: Any) -> Plan:
         stop = Stop(self.max_iter, self.tol)

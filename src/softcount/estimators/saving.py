@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import ModelFileError
+from softcount.estimators.gaussian_mixture import GaussianMixture
+from softcount.estimators.kmeans import KMeans, SphericalKMeans
 from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.families import FAMILIES, Family
+from softcount.files.archive import read
+from softcount.files.centres import centres_of, holds_centres, save_centres
 from softcount.files.model import load_model, prior_document, prior_from, save_model
+from softcount.files.plain import nested_document, nested_from
+from softcount.models.fitted import Fitted
 
-KNOWN: dict[str, Any] = {"NaiveBayes": NaiveBayes, "Mixture": Mixture}
-LEFT_OUT = ("n_jobs", "init", "random_state")
+KNOWN: dict[str, Any] = {"NaiveBayes": NaiveBayes, "Mixture": Mixture, "GaussianMixture": GaussianMixture}
+LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose")
 """Settings of the machine or the run, not of the model."""
 
 
 def save_estimator(estimator: Any, path: Any) -> None:
     """Write an estimator's fitted model and settings."""
-    settings = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
-    settings["prior"] = prior_document(settings["prior"])
-    settings["kinds"] = kinds_document(settings["kinds"])
-    for name in ("class_prior", "missing"):
-        if isinstance(settings.get(name), (tuple, np.ndarray)):
-            settings[name] = np.asarray(settings[name]).tolist()
+    settings = {
+        name: DOCUMENTS[name](value) if name in DOCUMENTS else nested_document(value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in LEFT_OUT
+    }
     about = {"name": type(estimator).__name__, "settings": settings, "columns": _columns(estimator)}
     save_model(estimator.fitted_, path, about)
 
@@ -33,6 +39,42 @@ def save_estimator(estimator: Any, path: Any) -> None:
 def _columns(estimator: Any) -> dict[str, Any]:
     names = getattr(estimator, "feature_names_in_", None)
     return {"n": int(estimator.n_features_in_), "names": None if names is None else [str(x) for x in names]}
+
+
+CLUSTERING: dict[str, Any] = {"KMeans": KMeans, "SphericalKMeans": SphericalKMeans}
+
+
+def save_kmeans(estimator: Any, path: Any) -> None:
+    """Write an estimator's centres and settings."""
+    settings = {
+        name: nested_document(value)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in LEFT_OUT
+    }
+    about = {"name": type(estimator).__name__, "settings": settings, "columns": _columns(estimator)}
+    save_centres(estimator.found_, path, about)
+
+
+def load_kmeans(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """The k-means estimator that was saved."""
+    try:
+        found, about = centres_of(document, arrays), document["estimator"]
+        estimator = CLUSTERING[about["name"]](**about["settings"])
+        estimator._check_settings()
+        names, number = about["columns"]["names"], about["columns"]["n"]
+        if number != found.centres.shape[1] or (names is not None and len(names) != number):
+            raise ModelFileError("its estimator was fitted on other columns than its centres have.")
+        if estimator.n_clusters != len(found.centres) or estimator._unit != found.frame.unit:
+            raise ModelFileError("its settings are not those of its centres.")
+        estimator._keep(found)
+        estimator.n_features_in_ = number
+        if names is not None:
+            estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        return estimator
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except Exception as error:
+        raise ModelFileError(f"{path}: its centres make no sense ({type(error).__name__}: {error}).") from None
 
 
 def kinds_document(kinds: Any) -> Any:
@@ -59,27 +101,38 @@ def kinds_from(value: Any) -> Any:
     return FAMILIES[value["family"]](**{k: tuple(v) if isinstance(v, list) else v for k, v in value["own"].items()})
 
 
+DOCUMENTS: dict[str, Callable[[Any], Any]] = {"prior": prior_document, "kinds": kinds_document}
+READERS: dict[str, Callable[[Any], Any]] = {"prior": prior_from, "kinds": kinds_from, "fixed": nested_from}
+"""How settings that JSON cannot hold as they are become documents, and come back."""
+
+
 def load_estimator(path: Any) -> Any:
     """The estimator that was saved; a model saved without one gets the estimator that suits it."""
-    fitted, about = load_model(path)
+    content = read(path)
+    if holds_centres(content[0]):
+        return load_kmeans(path, *content)
+    fitted, about = load_model(path, content)
     try:
         name = about.get("name", "Mixture" if fitted.classes is None else "NaiveBayes")
         if name not in KNOWN:
             raise ModelFileError(f"{path}: the estimator {name!r} is not known to this version.")
-        settings = dict(about.get("settings", {"prior": prior_document(fitted.prior), "estimate": fitted.estimate}))
-        settings["prior"] = prior_from(settings["prior"])
-        settings["kinds"] = kinds_from(settings.get("kinds"))
+        settings = dict(about.get("settings", _settings_of(fitted)))
+        settings |= {name: READERS[name](value) for name, value in settings.items() if name in READERS}
         estimator = KNOWN[name](**settings)
-        if isinstance(estimator, NaiveBayes):
-            estimator._keep(fitted)
-        else:
-            estimator.fitted_ = fitted
+        estimator._check_settings()
+        estimator._keep(fitted)
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     except Exception as error:
         raise ModelFileError(f"{path}: its settings make no sense ({type(error).__name__}: {error}).") from None
+
+
+def _settings_of(fitted: Fitted) -> dict[str, Any]:
+    """The settings of a model that was saved without an estimator."""
+    shared = {"prior": prior_document(fitted.prior), "estimate": fitted.estimate}
+    return shared if fitted.classes is not None else shared | {"n_components": fitted.n_groups}
 
 
 def _restore_columns(estimator: Any, columns: Any, fitted: Any) -> None:

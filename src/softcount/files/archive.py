@@ -27,8 +27,11 @@ from softcount.files.atomic import Path, atomic_writer
 from softcount.files.document import show
 from softcount.files.sniff import holds_pickle, looks_like
 
-FORMAT = 1
-"""The newest format of model files that this version reads, and the one it writes."""
+FORMAT = 2
+"""The newest format of model files that this version reads, and the one it writes.
+
+Format 2 adds to mixtures what was fixed, known and tried; 1 has no such parts and is read as before.
+"""
 
 _DOCUMENT = "model.json"
 _MOST_ARRAYS = 60_000  # a plain zip directory counts up to 65,535

@@ -16,7 +16,10 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family, Setting
 from softcount.files.archive import read, write
+from softcount.files.centres import holds_centres
+from softcount.files.plain import key_of, plain
 from softcount.files.sense import check_model, check_structure
+from softcount.files.story import story_document, story_from
 from softcount.models.align import Older
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Kernels, Leaf
@@ -35,9 +38,11 @@ def save_model(model: Fitted, path: Any, settings: Document | None = None) -> No
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
-def load_model(path: Any) -> tuple[Fitted, Document]:
-    """The fitted model in a file, and its estimator's arguments."""
-    document, arrays = read(path)
+def load_model(path: Any, content: tuple[Document, Arrays] | None = None) -> tuple[Fitted, Document]:
+    """The fitted model in a file, and its estimator's arguments; `content` is the file's, where it was read already."""
+    document, arrays = content or read(path)
+    if holds_centres(document):
+        raise ModelFileError(f"{path}: it holds the centres of k-means. Use softcount.load(path).predict in Python.")
     try:
         return model_of(document, arrays), dict(document["estimator"])
     except ModelFileError as error:
@@ -57,6 +62,7 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
     for leaf in model.star.leaves:
         _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
         _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.leaves[leaf.key])
+        _put(arrays, f"fixed/{_name(leaf.key)}", dict(model.imagined.fixed.get(leaf.key, {})))
     _put(arrays, "root", {"shares": model.shares, **model.imagined.root})
     if model.imagined.fixed_shares is not None:
         arrays["root/fixed"] = model.imagined.fixed_shares
@@ -67,19 +73,14 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
         "unknown_weight": float(model.star.unknown_weight),
         "cells": int(model.star.kernels.cells),
         "how": [model.imagined.how, model.imagined.root_how],
-        "classes": None if model.classes is None else [_plain(c) for c in model.classes],
-        "target": _plain(model.target),
+        "classes": None if model.classes is None else [plain(c) for c in model.classes],
+        "target": plain(model.target),
         "prior": prior_document(model.prior),
         "class_prior": _class_prior(model.class_prior),
         "estimate": model.estimate,
-        "notes": list(model.notes),
-        "missing": [[_plain(key), float(n)] for key, n in model.missing.items()],
-        "trace": [float(x) for x in model.trace],
-        "converged": bool(model.converged),
-        "log_likelihood": _number(model.log_likelihood),
-        "objective": model.objective,
-        "agreed": None if model.agreed is None else [int(x) for x in model.agreed],
+        "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
+        **story_document(model),
     }
 
 
@@ -89,31 +90,12 @@ def _put(arrays: Arrays, prefix: str, values: dict[str, np.ndarray]) -> None:
 
 
 def _name(key: Hashable) -> str:
-    return repr(_plain(key))
-
-
-def _plain(value: Any) -> Any:
-    """A level, class or key as JSON can hold it; tuples are lists."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    raise DataError(f"{value!r} ({type(value).__name__}) cannot be kept in a model file.")
-
-
-def _key(value: Any) -> Any:
-    return tuple(_key(part) for part in value) if isinstance(value, list) else value
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
+    return repr(plain(key))
 
 
 def _field(spec: Field) -> Document:
     return {
-        "key": _plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": [_plain(x) for x in spec.levels],
+        "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": [plain(x) for x in spec.levels],
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
         "declared": bool(spec.declared),
     }  # fmt: skip
@@ -121,10 +103,10 @@ def _field(spec: Field) -> Document:
 
 def _leaf(leaf: Leaf) -> Document:
     setting = leaf.setting
-    own = {f.name: _plain(getattr(leaf.family, f.name)) for f in fields(leaf.family)}  # type: ignore[arg-type]
+    own = {f.name: plain(getattr(leaf.family, f.name)) for f in fields(leaf.family)}  # type: ignore[arg-type]
     return {
-        "key": _plain(leaf.key), "columns": [_plain(c) for c in leaf.columns], "family": leaf.family.name, "own": own,
-        "levels": [_plain(x) for x in setting.levels] if leaf.family.discrete else len(setting.levels),
+        "key": plain(leaf.key), "columns": [plain(c) for c in leaf.columns], "family": leaf.family.name, "own": own,
+        "levels": [plain(x) for x in setting.levels] if leaf.family.discrete else len(setting.levels),
         "anchor": [float(x) for x in setting.anchor], "scale": [float(x) for x in setting.scale],
         "floor": float(setting.floor),
     }  # fmt: skip
@@ -141,13 +123,13 @@ def prior_document(prior: Any) -> Any:
     if type(prior).__name__ in PRIORS:
         return {"prior": type(prior).__name__, "values": {k: _nested(v) for k, v in asdict(prior).items()}}
     if isinstance(prior, dict):
-        return {"columns": [[_plain(key), prior_document(value)] for key, value in prior.items()]}
+        return {"columns": [[plain(key), prior_document(value)] for key, value in prior.items()]}
     raise DataError(f"prior {prior!r} cannot be kept in a model file.")
 
 
 def _nested(value: Any) -> Any:
     return (
-        value.tolist() if isinstance(value, np.ndarray) else _plain(tuple(value) if isinstance(value, list) else value)
+        value.tolist() if isinstance(value, np.ndarray) else plain(tuple(value) if isinstance(value, list) else value)
     )
 
 
@@ -179,12 +161,9 @@ def model_of(document: Document, arrays: Arrays) -> Fitted:
         raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
     model = Fitted(
         star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes,
-        target=_target(document["target"]), notes=[str(x) for x in document["notes"]],
-        prior=prior_from(document["prior"]), class_prior=document["class_prior"],
+        target=_target(document["target"]), prior=prior_from(document["prior"]), class_prior=document["class_prior"],
         estimate=_one_of(document["estimate"], HOWS),
-        missing={_key(key): float(n) for key, n in document["missing"]}, trace=[float(x) for x in document["trace"]],
-        converged=bool(document["converged"]), log_likelihood=_number(document["log_likelihood"]),
-        objective=str(document["objective"]), agreed=None if document["agreed"] is None else tuple(document["agreed"]),
+        missing={key_of(key): float(n) for key, n in document["missing"]}, **story_from(document, groups),
     )  # fmt: skip
     check_model(model)
     return model
@@ -219,7 +198,7 @@ def _read_field(x: Document) -> Field:
     if not (np.isfinite(anchor) and np.isfinite(scale) and scale > 0):
         raise ModelFileError(f"column {x['key']!r} has an impossible anchor or scale.")
     return Field(
-        _key(x["key"]), Kind(x["kind"]), str(x["why"]), tuple(_key(v) for v in x["levels"]), anchor, scale,
+        key_of(x["key"]), Kind(x["kind"]), str(x["why"]), tuple(key_of(v) for v in x["levels"]), anchor, scale,
         bool(x["used"]), bool(x["wide"]), bool(x["declared"]),
     )  # fmt: skip
 
@@ -231,10 +210,10 @@ def _read_leaf(x: Document, groups: int) -> Leaf:
     allowed = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     if set(x["own"]) - allowed:
         raise ModelFileError(f"family {x['family']!r} has no setting {sorted(set(x['own']) - allowed)[0]!r}.")
-    family: Family = kind(**{name: _key(value) for name, value in x["own"].items()})
-    key, columns = _key(x["key"]), tuple(_key(c) for c in x["columns"])
+    family: Family = kind(**{name: key_of(value) for name, value in x["own"].items()})
+    key, columns = key_of(x["key"]), tuple(key_of(c) for c in x["columns"])
     levels = (
-        tuple(_key(v) for v in x["levels"])
+        tuple(key_of(v) for v in x["levels"])
         if family.discrete
         else columns or tuple(range(_whole(x["levels"], 0, 1 << 31, "width")))
     )
@@ -284,10 +263,14 @@ def _misshapen(leaf: Leaf, params: dict[str, np.ndarray], groups: int) -> str | 
 
 
 def _group(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
-    found = {name[len(prefix) + 1 :]: value for name, value in arrays.items() if name.startswith(prefix + "/")}
+    found = _parts(arrays, prefix)
     if not found:
         raise ModelFileError(f"the part {prefix!r} is not there.")
     return found
+
+
+def _parts(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
+    return {name[len(prefix) + 1 :]: value for name, value in arrays.items() if name.startswith(prefix + "/")}
 
 
 def _read_imagined(star: Star, document: Document, arrays: Arrays) -> Imagined:
@@ -295,8 +278,9 @@ def _read_imagined(star: Star, document: Document, arrays: Arrays) -> Imagined:
     fixed = root.pop("fixed", None)
     root.pop("shares")
     hypers = {leaf.key: _group(arrays, f"hyper/{_name(leaf.key)}") for leaf in star.leaves}
+    held = {leaf.key: _parts(arrays, f"fixed/{_name(leaf.key)}") for leaf in star.leaves}
     how, root_how = (_one_of(x, HOWS) for x in document["how"])
-    return Imagined(root, hypers, how, root_how, fixed)
+    return Imagined(root, hypers, how, root_how, fixed, {key: part for key, part in held.items() if part})
 
 
 def _read_counts(star: Star, document: Document, arrays: Arrays) -> Counts:
@@ -318,7 +302,7 @@ def prior_from(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "columns" in value:
-        return {_key(key): prior_from(part) for key, part in value["columns"]}
+        return {key_of(key): prior_from(part) for key, part in value["columns"]}
     name = _one_of(value["prior"], PRIORS)
     make: Callable[..., Any] = getattr(priors, name)
     return make(**{k: _array_or_value(v) for k, v in value["values"].items()})
@@ -327,4 +311,4 @@ def prior_from(value: Any) -> Any:
 def _array_or_value(value: Any) -> Any:
     if isinstance(value, list) and value and all(isinstance(x, (int, float, list)) for x in value):
         return np.array(value, dtype=float)
-    return _key(value)
+    return key_of(value)

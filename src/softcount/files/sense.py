@@ -11,7 +11,6 @@ import numpy as np
 
 from softcount.counts import ROOT
 from softcount.errors import ModelFileError
-from softcount.families import Multinormal, Normal
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
 from softcount.table.schema import Key, Schema
@@ -54,6 +53,7 @@ def check_model(model: Fitted) -> None:
     if model.classes is not None:
         refuse_twice(model.classes, "class")
     _check_counts(model)
+    _check_fixed(model)
     how = "predictive" if model.estimate == "predictive" else model.imagined.how
     with np.errstate(all="ignore"):
         again = model.star.estimate(model.counts, replace(model.imagined, how=how))
@@ -69,9 +69,21 @@ def _check_counts(model: Fitted) -> None:
         raise ModelFileError("its counts of rows are below zero.")
     for leaf in model.star.leaves:
         counts = model.counts[leaf.key]
-        rows = counts[..., :1] if isinstance(leaf.family, (Normal, Multinormal)) else counts
+        rows = counts[..., :1] if leaf.family.signed else counts
         if (rows < -SLACK).any():
             raise ModelFileError(f"the counts of column {leaf.key!r} are below zero.")
+
+
+def _check_fixed(model: Fitted) -> None:
+    """What was held is what the parameters are."""
+    shares = model.imagined.fixed_shares
+    if shares is not None and (shares.shape != model.shares.shape or np.abs(shares - model.shares).max() > SLACK):
+        raise ModelFileError("the shares that were fixed are not the shares of the classes.")
+    for key, held in model.imagined.fixed.items():
+        for name, value in held.items():
+            found = model.estimates.leaves[key].get(name)
+            if found is None or found.shape != value.shape or not np.allclose(found, value, rtol=SLACK, atol=0.0):
+                raise ModelFileError(f"column {key!r}: the {name} that was fixed is not the one it has.")
 
 
 def _check_alike(key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> None:

@@ -1,0 +1,299 @@
+"""Gaussian mixtures under scikit-learn's names, on the engine of all mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.errors import DataError
+from softcount.estimators.components import AUTO, Components
+from softcount.estimators.inputs import declared_kinds, refuse_fraction
+from softcount.families import Family, Multinormal, Normal
+from softcount.learn.given import around
+from softcount.learn.plan import Plan
+from softcount.models.answers import drawn
+from softcount.models.fitted import Fitted
+from softcount.models.leaves import Wishes
+from softcount.table import Table
+from softcount.table.schema import Key
+
+FAMILIES: dict[str, Family] = {
+    "full": Multinormal(),
+    "tied": Multinormal("tied"),
+    "diag": Normal(),
+    "tied_diag": Normal("classes"),
+    "spherical": Normal("columns"),
+    "tied_spherical": Normal("both"),
+}
+"""The family that every column, or the block of them all, has under a type of covariance."""
+HELD = ("weights", "means", "covariances")
+
+
+class GaussianMixture(Components):
+    """Normal components over columns that are all numbers.
+
+    `covariance_type` is "full", "tied" (one full covariance for all), "diag", "spherical", "tied_diag" or
+    "tied_spherical". Cells may be missing (NaN) under every type, rows may have weights, and `y` may hold the classes
+    of some rows. `fixed` holds "weights", "means" or "covariances" where they are; `n_components="auto"` looks for the
+    number. `means_init` starts from these means: with what `weights_init` and `precisions_init` do not give, the shares
+    are equal and the covariance is the whole table's.
+
+    >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
+    >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> np.sort(mixture.means_.ravel())
+    array([1.1, 9.1])
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = 1,
+        covariance_type: str = "full",
+        prior: Any = "row",
+        estimate: str = "ml",
+        init: Any = "k-means++",
+        criterion: str = "bic",
+        n_init: int = 10,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        accelerate: bool = True,
+        assign: str = "soft",
+        fixed: Any = None,
+        finish: str | None = None,
+        half_steps: bool = False,
+        weights_init: Any = None,
+        means_init: Any = None,
+        precisions_init: Any = None,
+        warm_start: bool = False,
+        missing: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.prior = prior
+        self.estimate = estimate
+        self.init = init
+        self.criterion = criterion
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.accelerate = accelerate
+        self.assign = assign
+        self.fixed = fixed
+        self.finish = finish
+        self.half_steps = half_steps
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.warm_start = warm_start
+        self.missing = missing
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        try:
+            return super().fit(X, y, sample_weight)
+        except DataError as error:
+            raise _numbers_only(error) from None
+
+    fit.__doc__ = Components.fit.__doc__
+
+    @property
+    def kinds(self) -> Family:
+        """What the columns are, in the words of `Mixture`."""
+        return FAMILIES[self.covariance_type]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.string = tags.input_tags.categorical = False
+        return tags
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.covariance_type, str) or self.covariance_type not in FAMILIES:
+            words = ", ".join(map(repr, FAMILIES))
+            raise DataError(f"covariance_type={self.covariance_type!r} is not known. Use one of {words}.")
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise DataError(f"warm_start must be True or False, not {self.warm_start!r}.")
+        if self.means_init is None and not (self.weights_init is None and self.precisions_init is None):
+            raise DataError("weights_init and precisions_init go with means_init: give the means to start from.")
+        if self.fixed is not None and not (isinstance(self.fixed, Mapping) and set(self.fixed) <= set(HELD)):
+            raise DataError(f"fixed is a mapping with some of {', '.join(map(repr, HELD))}, not {self.fixed!r}.")
+        super()._check_settings()
+
+    def _forced(self, wishes: Wishes, data: Any, target: Key | None = None) -> dict[Key, Any]:
+        """Every column is a real number, except those that a table was opened without."""
+        if hasattr(data, "tocsr"):
+            raise DataError("Sparse data was passed: a Gaussian mixture needs dense rows. Use X.toarray().")
+        unused = {key: kind for key, kind in declared_kinds(data).items() if kind == "ignore"}
+        return super()._forced(wishes, data, target) | unused
+
+    def _keep(self, fitted: Fitted) -> None:
+        if {leaf.family for leaf in fitted.star.leaves} != {self.kinds}:
+            raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
+        self.fitted_ = fitted
+
+    # -- where to start, and what is held
+
+    def _start(self) -> Any:
+        if self.warm_start and hasattr(self, "fitted_"):
+            return self.fitted_
+        return super()._start()
+
+    def _given(self, start: Any, table: Table) -> Any:
+        if self.means_init is None or start is getattr(self, "fitted_", None):
+            return start
+        columns = self._columns(table)
+        means = self._means("means_init", self.means_init, len(columns))
+        k = len(means)
+        said: dict[str, Any] = {"mean": means}
+        if self.precisions_init is not None:
+            said |= self._spreads("precisions_init", self.precisions_init, k, len(columns), inverse=True)
+        shares = np.full(k, 1.0 / k) if self.weights_init is None else self.weights_init
+        return around({"weights": shares} | self._by_column(said, columns))
+
+    def _groups(self, start: Any) -> int | None:
+        return len(self.means_init) if callable(start) else super()._groups(start)
+
+    def _with_fixed(self, plan: Plan, table: Table, groups: int | None) -> Plan:
+        plan = super()._with_fixed(plan, table, groups)
+        if self.fixed is None:
+            return plan
+        columns, said = self._columns(table), dict[str, np.ndarray]()
+        if "means" in self.fixed:
+            said["mean"] = self._means("fixed: means", self.fixed["means"], len(columns))
+        if "covariances" in self.fixed:
+            said |= self._spreads("fixed: covariances", self.fixed["covariances"], groups or 1, len(columns))
+        if groups is None:  # what is held is the same for any number of them
+            said = {name: value[0] for name, value in said.items()}
+        held = self._by_column(said, columns) if said else {}
+        shares = {"weights": self.fixed["weights"]} if "weights" in self.fixed else {}
+        return replace(plan, fixed=shares | held)
+
+    def _columns(self, table: Table) -> list[Key]:
+        return [spec.key for spec in table.schema.used]
+
+    def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
+        """Parameters in the shape of `params_`: under the block, or under each column."""
+        if self.kinds.block:
+            return {tuple(columns): dict(said)}
+        return {key: {name: value[..., j] for name, value in said.items()} for j, key in enumerate(columns)}
+
+    def _means(self, name: str, value: Any, d: int) -> np.ndarray:
+        means = numbers(name, value)
+        k = len(means) if self.n_components == AUTO and means.ndim == 2 else self.n_components
+        if means.shape != (k, d):
+            raise DataError(f"{name} should have the shape ({k}, {d}), components x columns, not {means.shape}.")
+        return means
+
+    def _spreads(self, name: str, value: Any, k: int, d: int, inverse: bool = False) -> dict[str, np.ndarray]:
+        """Covariances (or variances) of every component, from the form of `covariances_` or one number for all."""
+        given, shape = numbers(name, value), spread_shape(self.covariance_type, k, d)
+        if given.ndim and given.shape != shape:
+            raise DataError(f"{name} should have the shape {shape} for {self.covariance_type!r}, not {given.shape}.")
+        if self.kinds.block:
+            whole = np.broadcast_to(given if given.ndim else given * np.eye(d), (k, d, d))
+            return {"covariance": _inverse(name, whole) if inverse else whole}
+        by_component = given[:, None] if self.covariance_type == "spherical" and given.ndim else given
+        if not (by_component > 0).all():
+            raise DataError(f"{name} must be above zero.")
+        variance = np.broadcast_to(by_component, (k, d))
+        return {"variance": 1.0 / variance if inverse else variance}
+
+    # -- answers
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """n new rows and the component each was drawn from; cells named in `given` are held."""
+        check_is_fitted(self, "fitted_")
+        refuse_fraction("n, the number of rows,", n, 1)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        columns, groups = drawn(self.fitted_, int(n), given, rng)
+        return np.column_stack([columns[spec.key] for spec in self.fitted_.schema.used]), groups
+
+    # -- what was found
+
+    @property
+    def means_(self) -> np.ndarray:
+        return self._learned("mean")
+
+    @property
+    def covariances_(self) -> Any:
+        """Covariances in scikit-learn's shape; (columns,) for "tied_diag", one number for "tied_spherical"."""
+        spread = self._learned("covariance" if self.kinds.block else "variance")
+        if self.covariance_type == "spherical":
+            return spread[:, 0]
+        if self.covariance_type == "tied_spherical":
+            return spread[0, 0]
+        return spread[0] if self.covariance_type.startswith("tied") else spread
+
+    @property
+    def precisions_cholesky_(self) -> Any:
+        """Upper triangular factors C of the precisions C C'; their roots where covariances are diagonal."""
+        covariances = self.covariances_
+        if not self.kinds.block:
+            return 1.0 / np.sqrt(covariances)
+        whole = covariances if covariances.ndim == 3 else covariances[None]
+        factors = np.stack([_cholesky_of_inverse(part) for part in whole])
+        return factors if covariances.ndim == 3 else factors[0]
+
+    @property
+    def precisions_(self) -> Any:
+        """The inverses of the covariances."""
+        factor = self.precisions_cholesky_
+        return factor @ np.swapaxes(factor, -1, -2) if self.kinds.block else factor**2
+
+    @property
+    def lower_bound_(self) -> float:
+        """The objective that EM climbed, per row."""
+        return self.trace_[-1] / self.fitted_.n_rows
+
+    def _learned(self, name: str) -> np.ndarray:
+        check_is_fitted(self, "fitted_")
+        parts = list(self.params_.values())
+        return parts[0][name] if self.kinds.block else np.stack([part[name] for part in parts], axis=1)
+
+
+def _numbers_only(error: DataError) -> DataError:
+    """The same error; a cell that is no number is told where it belongs."""
+    where, found, _ = str(error).partition(" If it means missing")
+    if not found:
+        return error
+    return DataError(f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture.")
+
+
+def spread_shape(kind: str, components: int, columns: int) -> tuple[int, ...]:
+    """The shape that `covariances_` has."""
+    k, d = components, columns
+    return {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "tied_diag": (d,), "spherical": (k,)}.get(kind, ())
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """An array of finite numbers, or an error that names the setting."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if not np.isfinite(array).all():
+        raise DataError(f"{name} must be finite numbers, not {value!r}.")
+    return array
+
+
+def _cholesky_of_inverse(covariance: np.ndarray) -> np.ndarray:
+    unit = np.sqrt(np.diagonal(covariance))
+    factor = np.linalg.cholesky(covariance / np.outer(unit, unit))
+    return solve_triangular(factor, np.diag(1.0 / unit), lower=True).T
+
+
+def _inverse(name: str, precisions: np.ndarray) -> np.ndarray:
+    try:
+        np.linalg.cholesky(precisions)
+        return np.linalg.inv(precisions)
+    except np.linalg.LinAlgError:
+        raise DataError(f"{name} must be symmetric and positive definite.") from None
