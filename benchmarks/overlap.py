@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.timing import Ratio, Result, Span, race, ratios
 
-ROWS, MANY = 20_000, 400_000
+ROWS, MANY = 20_000, 2_000_000
 PEER = "scikit-learn"
 CLOSE = 1e-6
 """Nats below the top that count as being there."""

@@ -55,9 +55,11 @@ def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = ()) -> Sketch:
         rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
         mass += float(extra.sum())
         marks = _hash(rows)
-        marked = np.unique(marks[extra > 0])
-        limit = min(limit, marked[SKETCH_ROWS - 1]) if len(marked) > SKETCH_ROWS else limit
         light = (marks <= limit) & (extra > 0)
+        marked = np.unique(marks[light])
+        if len(marked) > SKETCH_ROWS:
+            limit = marked[SKETCH_ROWS - 1]
+            light &= marks <= limit
         kept, weights, limit = _merged(np.concatenate([kept, rows[light]]), np.append(weights, extra[light]), limit)
     if not len(kept):
         raise DataError("the table has no rows with weight.")

@@ -13,6 +13,8 @@ from softcount.models.star import TILE, Ready, rows_of
 
 LONGEST_RUN = 8
 PORTION = 2 * TILE
+PORTIONS = 12
+"""Portions that two threads share fairly; of more, each costs the interpreter's time and gains nothing."""
 SECOND_CACHE = 1 << 20
 """Bytes of cells and scores that a tile may hold."""
 
@@ -39,7 +41,8 @@ def lengthened(ready: Sequence[Ready], groups: int) -> list[Ready]:
     tile = TILE * min(max(SECOND_CACHE // (width * TILE), 1), 4)
     count = max(1, tile // max(first.n_rows, 1))
     parts = [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
-    return [portion for part in parts for portion in portions(part, max(tile, PORTION))]
+    fair = sum(part.n_rows for part in parts) // PORTIONS // TILE * TILE
+    return [portion for part in parts for portion in portions(part, max(tile, PORTION, fair))]
 
 
 def portions(part: Ready, rows: int) -> Iterator[Ready]:

@@ -92,6 +92,10 @@ class Reals:
                 values[:, j] = np.log(values[:, j])
         return values
 
+    @property
+    def units(self) -> np.ndarray:
+        return np.stack([self.anchors, self.scales])
+
     def base(self, data: np.ndarray) -> np.ndarray | float:
         logs = [j for j, leaf in enumerate(self.leaves) if isinstance(leaf.family, LogNormal)]
         return -np.nan_to_num(data[:, logs]).sum(axis=1) if logs else 0.0
@@ -104,19 +108,20 @@ class Reals:
         # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
         roots = [np.sqrt(part["variance"]) / leaf.setting.scale for leaf, part in zip(self.leaves, params, strict=True)]
         inverse = 1.0 / np.stack(roots, axis=1)
-        return np.ascontiguousarray(means), np.ascontiguousarray(inverse), np.log(inverse) - HALF_LOG_2PI
+        bells = np.ascontiguousarray(means), np.ascontiguousarray(inverse), np.log(inverse) - HALF_LOG_2PI
+        return *bells, square_form(bells, self.units) if self.kernels.compiled else None
 
     def contrast(self, compiled: Any) -> Any:
         """The same without columns alike in every group: a cell far from a constant one would drown the others."""
         if not isinstance(compiled, tuple):
             return compiled
-        means, inverse, constant = compiled
+        means, inverse, constant, _ = compiled
         apart = (means != means[0]).any(axis=0) | (inverse != inverse[0]).any(axis=0)
-        return means, np.where(apart, inverse, 0.0), np.where(apart, constant, 0.0)
+        return means, np.where(apart, inverse, 0.0), np.where(apart, constant, 0.0), None
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         if isinstance(compiled, tuple):
-            self.kernels.score_reals(data, *compiled, out)
+            self.kernels.score_reals(data, *compiled[:3], out)
             return
         for j, part in enumerate(compiled):
             out += self.leaves[j].family.score(_unlogged(data[:, j], self.leaves[j]), part, self.leaves[j].setting)
@@ -125,12 +130,12 @@ class Reals:
         self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Tallies, Twofold, float] | None:
         """All of an E-step at once, where these columns are all there is: for long tables of complete, near rows."""
-        units = np.stack([self.anchors, self.scales])
-        eta = square_form(compiled, units) if isinstance(compiled, tuple) and self.kernels.compiled else None
+        eta = compiled[3] if isinstance(compiled, tuple) else None
         if eta is None or any(isinstance(leaf.family, LogNormal) for leaf in self.leaves):
             return None
+        eta = eta.copy()
         eta[:, 0] += log_shares
-        high, low, likelihood = self.kernels.expect_squares(data, weights, units, eta)
+        high, low, likelihood = self.kernels.expect_squares(data, weights, self.units, eta)
         if np.isnan(likelihood):
             return None
         return {"(reals)": Twofold(high, low)}, Twofold(high[:, 0, 0], low[:, 0, 0]), likelihood
