@@ -99,7 +99,8 @@ def expected(
 ) -> Counts:
     """Expected counts of the whole table under these parameters, by the names of the leaves."""
     compiled = star.compile(params)
-    runs = runs_of(ready, threads.n_jobs)
+    # On plain NumPy two threads wait for the interpreter: 20,000 rows took 223 ms in place of 144.
+    runs = runs_of(ready, threads.n_jobs) if star.kernels.compiled else [ready]
     parts = threads.map(lambda run: [star.expect(params, compiled, part, assign) for part in run], runs)
     return star.unstacked(reduce(add, chain.from_iterable(parts)))
 

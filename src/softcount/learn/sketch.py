@@ -75,7 +75,7 @@ def _as_bytes(chunk: Chunk) -> np.ndarray:
     flat = [part.view(np.uint8).reshape(chunk.n_rows, -1) for part in parts if part.shape[1]]
     if not flat:
         return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
-    joined = np.ascontiguousarray(np.concatenate(flat, axis=1))
+    joined = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
     return joined.view(f"V{joined.shape[1]}").ravel()
 
 
@@ -130,9 +130,8 @@ def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
 def _hash(rows: np.ndarray) -> np.ndarray:
     """A number for each row that depends on its bytes alone, eight of them at a time."""
     octets = rows.view(np.uint8).reshape(len(rows), -1)
-    padded = np.zeros((-(-octets.shape[1] // 8) * 8, len(rows)), dtype=np.uint8)
-    padded[: octets.shape[1]] = octets.T
-    words = np.ascontiguousarray(padded.T).view(np.uint64)
+    short = -octets.shape[1] % 8
+    words = (np.pad(octets, [(0, 0), (0, short)]) if short else octets).view(np.uint64)
     mixed = np.full(len(rows), 14695981039346656037, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in words.T:
