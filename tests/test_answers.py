@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -377,3 +379,12 @@ def test_the_augmented_table_gives_the_expected_counts_back(mixture):
     again = sc.NaiveBayes(kinds=KINDS).fit(rows[table.columns], rows["(class)"], sample_weight=rows["(count)"])
     for name in LEVELS:
         np.testing.assert_allclose(again.counts_[name], mixture.counts_[name], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pa.table, dict, pl.DataFrame])
+def test_numbers_written_as_text_with_words_for_missing_are_filled_as_numbers(made: Any) -> None:
+    cells = {"x": ["1.5", "?", "2.5", "9.5", "NA"], "c": ["a", "b", "?", "b", "a"]}
+    table = made(cells)
+    filled = sc.Mixture(1).fit(table).impute(table)
+    whole = [float(x) for x in filled["x"].to_pylist()] if made is pa.table else [float(x) for x in filled["x"]]
+    assert whole[0] == 1.5 and whole[3] == 9.5 and whole[1] == pytest.approx(4.5) == whole[4]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.errors import DataError
+from softcount.errors import DataError, DataWarning
 from softcount.learn import choose
 from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, Trial, fit_auto, growing, sizes
 from softcount.learn.em import Stop
@@ -299,8 +299,10 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
         attempt(self, classes)
 
     monkeypatch.setattr(choose._Search, "attempt", interrupted)
-    model = auto(planted()[0])
+    with pytest.warns(DataWarning, match="interrupted"):
+        model = auto(planted()[0])
     assert model.interrupted and model.n_groups == 2
+    assert model.notes == ["interrupted: this is the best of the numbers of classes tried so far."]
     assert [trial.classes for trial in model.selection or []] == [1, 2]
     monkeypatch.setattr(choose._Search, "attempt", lambda self, classes: interrupted(self, 99))
     with pytest.raises(KeyboardInterrupt):

@@ -157,3 +157,11 @@ def test_columns_that_share_a_variance_are_fixed_alike() -> None:
     rows = np.random.default_rng(1).normal(size=(50, 2))
     refused(lambda: fitted(rows, {0: {"variance": 1.0}}, Normal(tied="both")), "share a variance", "the same in both")
     assert fitted(rows, {0: {"variance": 1.0}, 1: {"variance": 1.0}}, Normal(tied="both")).n_parameters_ == 5
+
+
+def test_a_covariance_that_is_not_symmetric_is_refused() -> None:
+    rows = np.random.default_rng(1).normal(size=(50, 2))
+    lopsided = np.array([[1.0, 0.5], [0.0, 1.0]])
+    refused(lambda: fitted(rows, {(0, 1): {"covariance": lopsided}}, Multinormal()), "(0, 1)", "not symmetric")
+    starts = sc.GaussianMixture(2, means_init=rows[:2], precisions_init=np.stack([lopsided, lopsided]))
+    refused(lambda: starts.fit(rows), "precisions_init", "symmetric")

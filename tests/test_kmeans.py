@@ -386,3 +386,88 @@ def test_lloyd_on_small_arrays_is_the_oracle():
     expected, expected_labels, _ = oracle.lloyd(X, weights, X[:3])
     assert labels.tolist() == expected_labels
     np.testing.assert_allclose(centres, expected, atol=1e-12)
+
+
+# What is far too large, too small or too heavy
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("scale", [1e-44, 1e-40, 1e30])
+def test_float32_rows_of_any_size_are_told_apart(scale, form):
+    X = np.repeat([[1.0, 100.0], [1.0, 200.0], [900.0, 1.0]], 5, axis=0) * scale
+    model = sc.KMeans(3, random_state=0).fit(form(X.astype(np.float32)))
+    assert len(set(model.labels_)) == 3 and model.inertia_ == 0.0
+    np.testing.assert_array_equal(model.labels_, model.predict(form(X.astype(np.float32))))
+
+
+def test_float32_rows_are_asked_about_to_the_last_digit_of_float64_centres():
+    X = np.array([[1e8 + 1.0]] * 4 + [[1e8 + 5.0]] * 5)
+    model = sc.KMeans(2, random_state=0).fit(X)
+    row = np.array([[1e8]])
+    assert model.predict(row.astype(np.float32)).tolist() == model.predict(row).tolist() == [1]
+    np.testing.assert_allclose(model.transform(row.astype(np.float32)), [[5.0, 1.0]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_row_too_far_for_distances_is_refused_by_its_place(form):
+    model = sc.KMeans(2, random_state=0).fit(blobs(50, 2) * 1e-100)
+    with pytest.raises(sc.DataError, match=r"column 1, row 2 holds -1e\+300"):
+        model.predict(form(np.array([[1.0, 1.0], [1.0, -1e300]])))
+    with pytest.raises(sc.DataError, match="centre 1 is too far"):
+        sc.KMeans(2, init=[[0.0, 0.0], [1e300, 0.0]]).fit(blobs(50, 2))
+
+
+def test_numbers_near_the_largest_have_an_answer_and_a_cost_that_is_said_to_be_too_large():
+    model = sc.KMeans(2, random_state=0).fit(np.array([[1.7e308], [-1.7e308], [1.6e308]]))
+    np.testing.assert_allclose(model.cluster_centers_.ravel(), [1.65e308, -1.7e308])
+    assert model.labels_.tolist() == [0, 1, 0] and any("more than 1.8e308" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e290])
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_the_unit_of_weights_changes_nothing_but_the_cost(unit, init):
+    X, weights = blobs(200, 2), np.linspace(1.0, 3.0, 200)
+    one = sc.KMeans(3, init=init, random_state=0).fit(X, sample_weight=weights)
+    other = sc.KMeans(3, init=init, random_state=0).fit(X, sample_weight=weights * unit)
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(np.array(other.trace_) / unit, one.trace_, rtol=1e-9)
+
+
+def test_a_row_beside_which_others_weigh_nothing_does_not_stop_random_starts():
+    weights = np.array([1e300, *[1e-200] * 49])
+    model = sc.KMeans(3, init="random", random_state=0).fit(blobs(50, 2), sample_weight=weights)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_directions_do_not_depend_on_the_lengths_of_rows(form):
+    X = np.abs(blobs(120, 4)) + 0.1
+    lengths = np.tile([1.0, 1e-200, 1e200], 40)[:, None]
+    one, other = (sc.SphericalKMeans(3, random_state=0).fit(form(rows)) for rows in (X, X * lengths))
+    assert agree(one.labels_, other.labels_)
+    np.testing.assert_array_equal(other.labels_, other.predict(form(X * lengths)))
+    assert other.inertia_ == pytest.approx(one.inertia_, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30])
+def test_directions_of_float32_rows_that_are_almost_one_are_clustered(scale):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = ((rng.normal(size=(3, 17)) + 1e8) * scale).astype(np.float32)[rng.integers(0, 3, 7)]
+        model = sc.SphericalKMeans(7, n_init=1, random_state=seed).fit(X, sample_weight=rng.random(7) + 0.01)
+        np.testing.assert_array_equal(model.labels_, model.predict(X))
+
+
+def test_clusters_that_an_early_stop_leaves_empty_are_not_blamed_on_the_rows():
+    for seed in range(20):
+        X = sparse.csr_matrix(np.random.default_rng(seed).integers(0, 3, (255, 4)) * 1.0)
+        model = sc.KMeans(40, init="random", n_init=1, max_iter=1, tol=0, random_state=seed).fit(X)
+        assert not any("fewer distinct rows" in note for note in model.notes_)
+
+
+def test_the_search_for_better_starts_has_an_end(monkeypatch):
+    moves = []
+    move = learn.one_row_moved
+    monkeypatch.setattr(learn, "one_row_moved", lambda *what: moves.append(1) or move(*what))
+    sc.KMeans(8, n_init=2, random_state=0).fit(np.random.default_rng(0).normal(size=(4000, 4)))
+    assert len(moves) < 200

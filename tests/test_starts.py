@@ -193,6 +193,7 @@ def test_ctrl_c_keeps_the_best_so_far_and_says_so(calls: int) -> None:
         fitted = fit_groups(open_table(x), plan, Starts(4, seed=0), threads)
     assert fitted.interrupted
     assert np.isfinite(fitted.log_likelihood)
+    assert 1 <= fitted.agreed[0] <= fitted.agreed[1]
     assert any("interrupted" in note for note in fitted.notes)
 
 

@@ -97,6 +97,7 @@ def test_a_class_that_holds_no_rows_and_a_figure_nobody_asked_for_are_said_to_be
     add_selection(page, Chosen(), "evidence")  # type: ignore[arg-type]
     lines = plain(page).splitlines()
     assert lines[2].endswith("chosen") and lines[3].endswith("2 hold rows") and "CV" not in lines[1]
+    assert "is not chosen" in lines[4]
 
 
 # -- reports
@@ -202,6 +203,31 @@ def test_commands_that_need_probabilities_say_so_of_a_k_means_file(tmp_path):
         assert "no probabilities" in run(name, tmp_path / "k.sc", *arguments, code=4).stderr
 
 
+def test_reasons_are_shown_whole_or_not_at_all():
+    parts = {f"a column with a long name {n}": 3.0 - n for n in range(3)}
+    odd = Odd(0, 6.0, -9.0, 0, 1.0, parts, dict.fromkeys(parts, 0.5))
+    assert because(odd) == "a column with a long name 0 0.5 (+3.0)"
+
+
+def test_an_explanation_calls_found_classes_classes(folder, tmp_path):
+    run("fit", folder / "things.csv", "--classes", 2, "-o", tmp_path / "m.sc")
+    page = run("explain", tmp_path / "m.sc", folder / "things.csv", "--row", 1).stdout
+    assert page.startswith(("Row 1: class 0 rather than class 1", "Row 1: class 1 rather than class 0"))
+
+
+def test_a_single_class_is_described(folder, tmp_path):
+    page = run("fit", folder / "things.csv", "--classes", 1, "-o", tmp_path / "m.sc").stdout
+    assert "What the rows look like" in page and "mean " in page and "start" not in page
+    assert "What the rows look like" in run("show", tmp_path / "m.sc").stdout
+    page = run("explain", tmp_path / "m.sc", folder / "things.csv", "--row", 1).stdout
+    assert page.startswith("Row 1: class 0, which nothing is compared with")
+
+
+def test_a_mean_that_is_nothing_beside_its_spread_is_said_to_be_nothing():
+    params = {"mean": np.array([1.6e-133, 21387.6, 0.5]), "variance": np.array([38.0, 4e6, 1.0])}
+    assert sc.Normal().describe(params, None) == ["mean 0, sd 6.16", "mean 21,388, sd 2,000", "mean 0.5, sd 1"]
+
+
 # -- Ctrl-C
 
 
@@ -232,6 +258,7 @@ def test_an_interrupted_search_saves_the_best_so_far_and_ends_with_130(classes, 
     words = ("fit", folder / "things.csv", "--classes", classes, "--starts", 50, "-o", tmp_path / "m.sc")
     result = run(*words, code=130)
     assert "the best so far" in result.stdout and "interrupted: the best so far is saved in" in result.stderr
+    assert "max_iter" not in result.stdout and "interrupted:" in run("show", tmp_path / "m.sc").stdout
     assert sc.load(tmp_path / "m.sc").fitted_.interrupted
     assert json.loads(run("show", tmp_path / "m.sc", "--json").stdout)["interrupted"] is True
 

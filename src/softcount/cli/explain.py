@@ -43,6 +43,7 @@ def command(
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_page, put_rows, refuse_overwriting
+    from softcount.report.classes import class_names
     from softcount.report.reasons import explanation_page
     from softcount.run.progress import progress_on
 
@@ -53,7 +54,8 @@ def command(
         table = engine.open_like(fitted, data, missing, no_header, tell)
         reasons = engine.explain(fitted, table, rows, against)
     if rows and not json_wanted and output is None:
-        put_page(explanation_page(reasons.table, reasons.cells))
+        called = dict(zip(map(str, fitted.names), class_names(fitted), strict=True))
+        put_page(explanation_page(reasons.table, reasons.cells, called))
     else:
         put_rows(reasons.table, output, json_wanted)
     say_what_was_met(fitted, table, cells=not rows)

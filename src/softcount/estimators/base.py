@@ -87,7 +87,7 @@ class FittedEstimator(Understanding, BaseEstimator):
         """Kinds that the user's families force on columns; one family for all forces it on every column."""
         if wishes.everything is None or hasattr(data, "tocsr"):
             return {key: kind for key, kind in declared_kinds(data).items() if key != target} | wishes.forced
-        columns = known_columns(data) or list(range(np.shape(data)[1]))
+        columns = known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
         return {key: wishes.everything.kind for key in columns if key != target}
 
     def _closed(self, X: Any) -> tuple[Fitted, Table]:

@@ -42,6 +42,7 @@ WORDS = {
     "finish": (None, "lbfgs"),
 }
 """What settings that are words may be."""
+HEAVIEST = 1e200
 STARTS = ("k-means++", "k-means", "random", "agglomerative")
 
 
@@ -67,6 +68,7 @@ class Components(DensityMixin, FittedEstimator):
         self._check_settings()
         data = checked(self, X, reset=True)
         before = weights_of(sample_weight, data)
+        _refuse_heavy(before)
         known = _known(y, X, data, before)
         start = self._start()
         per_row = isinstance(start, np.ndarray) and before is not None and start.shape[:1] == before.shape
@@ -274,6 +276,12 @@ def _refuse_number(value: Any) -> None:
     if isinstance(value, str):
         raise DataError(f"n_components must be a whole number of at least 1 or 'auto', not {value!r}.")
     refuse_fraction("n_components", value, 1)
+
+
+def _refuse_heavy(weights: np.ndarray | None) -> None:
+    """Raise where weights leave no room for the squares that they multiply."""
+    if weights is not None and weights.max(initial=0.0) > HEAVIEST:
+        raise DataError(f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest.")
 
 
 def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> Known:

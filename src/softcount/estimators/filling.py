@@ -10,6 +10,9 @@ from softcount.errors import DataError
 from softcount.estimators.inputs import is_table
 from softcount.table.schema import Key, Schema
 
+TEXT = ("str", "string", "large_string[pyarrow]", "string[pyarrow]")
+"""Types of a pandas column that take nothing but text; one of objects takes anything."""
+
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
@@ -51,9 +54,23 @@ def _filled_pandas(X: Any, fills: Fills) -> Any:
         column = out.iloc[:, at].copy()
         if column.dtype.kind in "iu" or str(column.dtype).startswith(("Int", "UInt")):
             column = column.astype("Float64" if str(column.dtype)[0] in "IU" else float)
+        if str(column.dtype) in TEXT and _numbers(values):
+            column = column.astype(object).map(_number).astype(float)
         column.iloc[rows] = values
         out = out.assign(**{str(key): column}) if isinstance(key, str) else _replaced(out, at, column)
     return out
+
+
+def _numbers(values: np.ndarray) -> bool:
+    return not any(isinstance(value, (str, bool, np.bool_)) for value in values)
+
+
+def _number(cell: Any) -> float | None:
+    """The number a cell is or spells; None for words that mean missing, which are about to be filled."""
+    try:
+        return None if cell is None else float(cell)
+    except (TypeError, ValueError):
+        return None
 
 
 def _replaced(frame: Any, at: int, column: Any) -> Any:
@@ -69,6 +86,8 @@ def _filled_arrow(table: Any, name: str, rows: np.ndarray, values: np.ndarray) -
         return table.append_column(name, pa.array(list(values)))
     at = table.column_names.index(name)
     cells = table[name].to_pylist()
+    if _numbers(values) and any(isinstance(cell, str) for cell in cells):
+        cells = list(map(_number, cells))
     for row, value in zip(rows, values.tolist(), strict=True):
         cells[row] = value
     return table.set_column(at, name, pa.array(cells))
@@ -78,13 +97,19 @@ def arrow_of(X: Any, schema: Schema) -> Any:
     """X as an Arrow table, whatever it is."""
     import pyarrow as pa
 
-    if isinstance(X, pa.Table):
-        return X
-    if isinstance(X, dict):
-        return pa.table(X)
-    if hasattr(X, "__arrow_c_stream__"):
-        return pa.table(X)
+    if isinstance(X, (pa.Table, dict)) or hasattr(X, "__arrow_c_stream__"):
+        return _without_views(X if isinstance(X, pa.Table) else pa.table(X))
     if is_table(X):
         raise DataError(f"give the rows themselves (a frame or an array), not {type(X).__name__}.")
     array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     return pa.table({str(j): pa.array(array[:, j].tolist()) for j in range(array.shape[1])})
+
+
+def _without_views(table: Any) -> Any:
+    """The table with text that rows can be taken from: Arrow cannot take from the views that polars keeps text in."""
+    import pyarrow as pa
+
+    for place, column in enumerate(table.schema):
+        if pa.types.is_string_view(column.type):
+            table = table.set_column(place, column.name, table.column(place).cast(pa.large_string()))
+    return table

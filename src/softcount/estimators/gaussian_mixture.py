@@ -15,6 +15,7 @@ from softcount.errors import DataError
 from softcount.estimators.components import AUTO, Components
 from softcount.estimators.inputs import declared_kinds, refuse_fraction
 from softcount.families import Family, Multinormal, Normal
+from softcount.families.multinormal import is_symmetric
 from softcount.learn.given import around
 from softcount.learn.plan import Plan
 from softcount.models.answers import drawn
@@ -292,8 +293,6 @@ def _cholesky_of_inverse(covariance: np.ndarray) -> np.ndarray:
 
 
 def _inverse(name: str, precisions: np.ndarray) -> np.ndarray:
-    try:
-        np.linalg.cholesky(precisions)
+    if is_symmetric(precisions) and (np.linalg.eigvalsh(precisions) > 0).all():
         return np.linalg.inv(precisions)
-    except np.linalg.LinAlgError:
-        raise DataError(f"{name} must be symmetric and positive definite.") from None
+    raise DataError(f"{name} must be symmetric and positive definite.")

@@ -169,7 +169,9 @@ def known_columns(X: Any) -> list[Any]:
         return open_table(X).keys
     if isinstance(X, Table):
         return X.source.keys
-    for name in ("columns", "column_names"):
+    for name in ("column_names", "columns"):  # an Arrow table's `columns` are the cells
         if hasattr(X, name):
             return list(getattr(X, name))
-    return list(X) if isinstance(X, Mapping) else []
+    if isinstance(X, Mapping):
+        return list(X)
+    return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches

@@ -232,6 +232,8 @@ class Family:
 
 
 FAMILIES: dict[str, type[Family]] = {}
+NOTHING = 1e-6
+"""Of its spread, below which a mean is said to be 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
 
 
 def register(family: type[Family]) -> type[Family]:
@@ -255,6 +257,17 @@ def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -
     if not np.isfinite(prior) or prior < 0:
         raise DataError(f"a prior is a number of imagined counts, 0 or more, not {prior}.")
     return float(prior)
+
+
+def spoken(value: float, digits: int, beside: float = 0.0) -> str:
+    """A number in a few digits as people write it; 0 where it is nothing beside a spread.
+
+    >>> spoken(21387.6, 4), spoken(0.2461, 3), spoken(1.597e-133, 4, beside=6.21)
+    ('21,388', '0.246', '0')
+    """
+    if abs(value) < NOTHING * beside:
+        return "0"
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
 def where_first(bad: np.ndarray, start: int) -> int:

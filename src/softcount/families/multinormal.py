@@ -306,8 +306,17 @@ class Multinormal(Family):
         return half + 0.5 * d * np.log(params["spread"]) - top + 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
 
     def check_params(self, params: Params) -> str | None:
+        if not is_symmetric(params["covariance"]):
+            return "its covariance is not symmetric"
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
+
+
+def is_symmetric(matrices: np.ndarray) -> bool:
+    """Whether each matrix is its own mirror image, to eight digits of its diagonal."""
+    unit = np.sqrt(np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)))
+    uneven = np.abs(matrices - np.swapaxes(matrices, -1, -2))
+    return bool((uneven <= 1e-8 * unit[..., :, None] * unit[..., None, :]).all())
 
 
 def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior, spoken
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
@@ -259,7 +259,8 @@ class Normal(Family):
         return rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups]))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [f"mean {m:.4g}, sd {s:.3g}" for m, s in zip(params["mean"], np.sqrt(params["variance"]), strict=True)]
+        each = zip(params["mean"], np.sqrt(params["variance"]), strict=True)
+        return [f"mean {spoken(m, 4, beside=s)}, sd {spoken(s, 3)}" for m, s in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]

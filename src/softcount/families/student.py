@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register
+from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, spoken
 from softcount.families.normal import (
     HALF_LOG_2PI,
     Normal,
@@ -249,7 +249,7 @@ class Student(Family):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
-        return [f"mean {m:.4g}, scale {s:.3g}, freedom {f:.3g}" for m, s, f in each]
+        return [f"mean {spoken(m, 4, beside=s)}, scale {spoken(s, 3)}, freedom {f:.3g}" for m, s, f in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """From the mixture of all groups, averaged over 2,048 quantiles of each group: good to some 1e-3."""

@@ -91,7 +91,6 @@ class Chart:
         leaves = {key: part | moved.get(key, {}) for key, part in like.leaves.items()}
         return self.star.held(self.star.within(StarParams(shares, leaves), self.imagined), self.imagined)
 
-
     def gradient(self, vector: np.ndarray, slopes: StarParams) -> np.ndarray:
         """How steeply something rises along each coordinate, from how it rises with each parameter."""
         parts, at = [np.zeros(0)], 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -9,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from softcount.counts import ROOT
-from softcount.errors import DataError
+from softcount.errors import DataError, DataWarning
 from softcount.learn.degenerate import spikes, starved
 from softcount.learn.em import expected
 from softcount.learn.evaluate import Split
@@ -105,7 +106,10 @@ class _Search:
     def run(self) -> None:
         for classes in sizes(self):
             try:
-                self.attempt(classes)
+                with warnings.catch_warnings():
+                    # Of a number that is only tried nothing is said; of the one chosen, everything.
+                    warnings.simplefilter("ignore", DataWarning)
+                    self.attempt(classes)
             except KeyboardInterrupt:
                 if not self.trials:
                     raise
@@ -208,6 +212,10 @@ class _Search:
         return fit_prepared(self.prepared, plan, starts, self.threads, [lambda star, imagined: fitted.estimates])
 
     def notes(self) -> list[str]:
+        if self.interrupted:
+            said = "interrupted: this is the best of the numbers of classes tried so far."
+            warnings.warn(said, DataWarning, stacklevel=2)
+            return [said]
         if self.best < MOST_CLASSES:
             return []
         return [f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best."]

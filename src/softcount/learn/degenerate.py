@@ -113,9 +113,14 @@ def _held(family: Multinormal, covariance: np.ndarray, hyper: Hyper) -> np.ndarr
     return (values <= float(hyper["floor"]) * (1 + SLACK)).sum(axis=-1)
 
 
-def starved(star: Star, counts: Counts, how: str) -> np.ndarray:
-    """Which groups have fewer rows than their widths need; a prior feeds them."""
+def starved(star: Star, counts: Counts, how: str, n_rows: int = 0) -> np.ndarray:
+    """Which groups have fewer rows than their widths need; a prior feeds them.
+
+    Weights that add up to less than the number of rows are taken as shares of them: a hundred rows of 0.01 each are
+    not one row.
+    """
     rows = counts[ROOT]
+    rows = rows * max(1.0, n_rows / max(float(rows.sum()), 1e-300))
     if how != "ml":
         return np.zeros(len(rows), dtype=bool)
     return rows < max([needed(leaf) for leaf in star.leaves], default=0.0) - SLACK

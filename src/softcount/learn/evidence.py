@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.families import Categorical
-from softcount.learn.em import runs_of
+from softcount.learn.tiles import runs_of
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.numerics.twofold import stack
 from softcount.run.threads import Threads

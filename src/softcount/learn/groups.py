@@ -52,7 +52,7 @@ from softcount.models.settle import Settling, remapped, settling
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Table
-from softcount.table.schema import Kind
+from softcount.table.schema import Kind, Schema
 
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Maker = Callable[[Star, Imagined], StarParams]
@@ -128,11 +128,22 @@ def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
         raw = [replace(chunk, labels=None) for chunk in raw]
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     chunks = [remapped(chunk, settled) for chunk in raw]
+    settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     leaves = leaves_of(settled.schema, plan.wishes, 1, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, 1, Kernels(20 * cells_of(table)), plan.unlabelled_weight)
     star = with_blanks(star, chunks)
     ready = list(threads.map(star.prepare, chunks))
     return Prepared(table, settled, plan, chunks, star, ready, named or settled.classes or None)
+
+
+def empty_notes(schema: Schema, chunks: Sequence[Chunk]) -> list[str]:
+    """Columns of numbers without a number: somebody said what they are, so they are kept."""
+    empty = [
+        spec.key
+        for place, spec in enumerate(schema.stored("reals"))
+        if all(np.isnan(chunk.reals[:, place]).all() for chunk in chunks)
+    ]
+    return [f"column {key!r} has no values: what its parameters say means nothing. Leave it out." for key in empty]
 
 
 def _known_names(table: Table, plan: Plan, raw: Sequence[Chunk]) -> list[Any] | None:
@@ -169,7 +180,8 @@ def fit_prepared(
         return _without(prepared, plan, starts, threads, params, gone, found, notes)
     if plan.estimate == "predictive":
         params = star.estimate(counts, imagined)
-    notes += [*stopped_notes(best, plan), *search_notes(found, plan), *degenerate_notes(star, params, imagined)]
+    way = replace(best, interrupted=found.interrupted)
+    notes += [*stopped_notes(way, plan), *search_notes(found, plan), *degenerate_notes(star, params, imagined)]
     return Fitted(
         star=star, estimates=params, counts=counts, imagined=imagined, classes=None, target=None,
         notes=[*prepared.notes, *notes], prior=plan.prior, class_prior=None, estimate=plan.estimate,
@@ -194,7 +206,7 @@ def search_notes(found: Found, plan: Plan) -> list[str]:
     """What the search for the best start met; what no number shows is a warning as well."""
     notes = []
     if found.interrupted:
-        notes.append(f"interrupted: this is the best of what {found.tried} starts had come to.")
+        notes.append(f"interrupted: this is the best of what {_counted(found.tried, 'start')} had come to.")
     if _unbounded(found, plan):
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
@@ -208,6 +220,10 @@ def search_notes(found: Found, plan: Plan) -> list[str]:
             "or with too few rows, and were set aside."
         )
     return notes
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def _unbounded(found: Found, plan: Plan) -> bool:
@@ -241,7 +257,8 @@ class Task:
             priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in star.leaves if leaf.key in auto}
             imagined = _imagine_groups(star, counts, priors, plan)
             again = self._climbed(imagined, found.best.params, 1, 1)
-            found = replace(found, best=again, spoilt=self.spoilt(imagined, again.params, again.counts))
+            spoilt, stopped = self.spoilt(imagined, again.params, again.counts), found.interrupted or again.interrupted
+            found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
             notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
         return found, replace_how(imagined, plan.how), notes
 
@@ -270,7 +287,9 @@ class Task:
 
     def bad(self, imagined: Imagined, params: StarParams, counts: Counts) -> np.ndarray:
         """Which groups are none: spikes, groups with too few rows for their widths, groups with no rows."""
-        return spikes(self.star, params, imagined, counts) | starved(self.star, counts, imagined.how) | dead(counts)
+        n_rows = sum(part.n_rows for part in self.prepared.ready)
+        hungry = starved(self.star, counts, imagined.how, n_rows)
+        return spikes(self.star, params, imagined, counts) | hungry | dead(counts)
 
     def mended(self, imagined: Imagined, way: Climb) -> StarParams:
         """A start in which other groups take the rows of bad ones, which get half of the largest instead."""
@@ -294,7 +313,8 @@ class Task:
             return [[partial(self._given, imagined, notes)]]
         rows, groups = self.prepared.sketch, self.star.groups
         if len(rows.weights) < groups:
-            notes.append(f"asked for {groups} classes, but the table has only {len(rows.weights)} distinct rows.")
+            distinct = _counted(len(rows.weights), "distinct row")
+            notes.append(f"asked for {groups} classes, but the table has only {distinct}.")
         children = np.random.SeedSequence(entropy(self.starts.seed)).spawn(self.starts.n_init if groups > 1 else 1)
         seeds = [child.spawn(scouts) if scouts > 1 else [child] for child in children]
         return [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
@@ -319,6 +339,8 @@ class Task:
     def _said(self, imagined: Imagined) -> StarParams:
         star, init, ready = self.star, self.starts.init, self.prepared.ready
         if isinstance(init, Fitted):
+            if not {leaf.key for leaf in init.star.leaves} & {leaf.key for leaf in star.leaves}:
+                raise DataError("init: the model to start from has no column or block of columns that this one has.")
             return star.estimate(aligned(init, star, None), imagined)
         if isinstance(init, Mapping):
             return given_params(star, init)

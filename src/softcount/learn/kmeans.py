@@ -17,7 +17,7 @@ from scipy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, densely, goal_of, squared_norms, squares
 from softcount.learn.kmeans_descend import Descent, Engine, Stop, Walk, descend
-from softcount.learn.kmeans_points import Frame, Points, frame_of
+from softcount.learn.kmeans_points import COMFORTABLE, Frame, Points, frame_of, unit_rows
 from softcount.learn.kmeans_start import Draws, distinct
 from softcount.run.threads import Threads, one_blas_thread
 
@@ -35,6 +35,12 @@ TRIES = 3
 
 AFFORDED = 2_000_000
 """Distances that one round of such tries may take: large tables get few of them."""
+
+ENOUGH = 20_000_000
+"""Distances after which no more such tries are begun, however many of them helped."""
+
+EXCHANGED = 200_000
+"""Distances that moves of single rows after one descent may take: 8,000 rows in 8 clusters made 1,987 moves, 23 s."""
 
 FINALISTS = 2
 """Starts of a large table that go on from the sample to all rows."""
@@ -71,10 +77,11 @@ class Centres:
     def assign(self, X: Rows, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """The nearest centre of each row, and the squared distance to it in the table's units."""
         inner = self.frame.inside(self.centres)
-        engine = Engine(Points.of(self.frame.place(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
+        engine = Engine(Points.of(self.frame.bring(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
         walk = Walk(engine, inner)
         walk.assign()
-        apart = engine.spread(walk.labels, inner) / self.frame.ruler / self.frame.ruler
+        with np.errstate(over="ignore"):  # in the table's units a square may be more than float64 holds
+            apart = engine.spread(walk.labels, inner) / self.frame.ruler / self.frame.ruler
         if not self.frame.unit:
             return walk.labels, apart
         there = squared_norms(engine.points.rows) > 0  # zeros have no direction: the first label, and no cost
@@ -82,7 +89,7 @@ class Centres:
 
     def distances(self, X: Rows, threads: Threads) -> np.ndarray:
         """(rows x centres) distances."""
-        rows = self.frame.place(X)
+        rows = self.frame.bring(X)
         goal = Walk(Engine(Points.of(rows, None), kernels_for(X, 0), threads), self.frame.inside(self.centres)).goal
         parts = threads.map(lambda span: np.sqrt(squares(rows[span], goal)), _short(rows, len(self.centres)))
         apart = np.concatenate(list(parts)) / self.frame.ruler
@@ -115,6 +122,8 @@ def _fitted(
     X: Rows, weights: np.ndarray | None, wish: Wish, threads: Threads, names: Sequence[Any] | None
 ) -> tuple[Centres, np.ndarray]:
     frame = frame_of(X, names, wish.unit, threads)
+    heavy = 1.0 if weights is None else weight_unit(weights)
+    weights = None if weights is None else weights / heavy
     points = Points.of(frame.place(X), weights)
     rounds = wish.n_init if isinstance(wish.init, str) else 1
     engine = Engine(points, kernels_for(X, wish.clusters * rounds), threads, wish.unit)
@@ -122,9 +131,26 @@ def _fitted(
         best, agreed, notes = drawn(engine, wish)
         best = largest_first(best, weights)
     else:
-        best = descend(engine, frame.inside(given(wish, X.shape[1], names)), wish.stop)
+        centres = frame.inside(given(wish, X.shape[1], names))
+        refuse_far(centres, X.dtype)
+        best = descend(engine, centres, wish.stop)
         agreed, notes = (1, 1), []
-    return settled(engine, frame, best, agreed, notes)
+    found, labels = settled(engine, frame, best, agreed, notes)
+    return in_units(found, heavy), labels
+
+
+def weight_unit(weights: np.ndarray) -> float:
+    """One, or the power of two next to the largest weight where sums of weights times squares might overflow."""
+    power = int(np.frexp(weights.max())[1])
+    return 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
+
+
+def in_units(found: Centres, heavy: float) -> Centres:
+    """The costs in the table's units and weights; where they are more than float64 holds, a word on that."""
+    with np.errstate(over="ignore"):
+        trace = [float(value) for value in np.array(found.trace) / found.frame.ruler * heavy / found.frame.ruler]
+    said = [] if np.isfinite(trace[0]) else ["The cost is more than 1.8e308: in smaller units it would be a number."]
+    return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + said)
 
 
 def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
@@ -144,11 +170,19 @@ def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
             f"init: centre {k}, column {j if names is None else names[j]!r} is {centres[k, j]}; give a number."
         )
     if wish.unit:
-        lengths = np.sqrt((centres**2).sum(axis=1))
-        if (lengths == 0).any():
-            raise DataError(f"init: centre {int((lengths == 0).argmax())} is all zeros and has no direction.")
-        centres /= lengths[:, None]
+        if (nowhere := ~centres.any(axis=1)).any():
+            raise DataError(f"init: centre {int(nowhere.argmax())} is all zeros and has no direction.")
+        centres = unit_rows(centres)
     return centres
+
+
+def refuse_far(centres: np.ndarray, dtype: np.dtype) -> None:
+    """Raise where a given centre is so far from the rows that its square would overflow."""
+    far = (np.abs(centres) > 4.0 ** COMFORTABLE[dtype.itemsize]).any(axis=1)
+    if far.any():
+        raise DataError(
+            f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
+        )
 
 
 def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
@@ -178,25 +212,30 @@ def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[st
 
 def relocated(small: Engine, draws: Draws, best: Descent, wish: Wish) -> Descent:
     """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
-    stop, failed = Stop(wish.stop.max_iter, 0.0), 0
+    stop, failed, spent = Stop(wish.stop.max_iter, 0.0), 0, 0
     tries = min(TRIES * wish.clusters, AFFORDED // (len(small.points) * wish.clusters)) if wish.clusters > 1 else 0
-    while failed < tries:
+    while failed < tries and spent < ENOUGH:
         again = exchanged(small, descend(small, draws.moved_one(best.centres, failed), stop), stop)
         failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
         best = best if failed else again
+        spent += again.turns * len(small.points) * wish.clusters
     return best
 
 
 def exchanged(small: Engine, end: Descent, stop: Stop) -> Descent:
     """The end after single rows went where that lowers the cost although their nearest centre is their own.
 
-    Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Each move starts a descent of its own.
+    Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Each move starts a descent of its own,
+    so that large tables are granted few of them.
     """
-    while not small.unit and end.converged:
+    for _ in range(EXCHANGED // (len(small.points) * len(end.centres))):
+        if small.unit or not end.converged:
+            return end
         centres = one_row_moved(small.points, end)
         if centres is None:
             return end
         again = descend(small, centres, stop)
+        again = replace(again, turns=end.turns + again.turns)
         if not again.cost < end.cost * (1 - SAME):
             return end
         end = again
@@ -212,7 +251,7 @@ def one_row_moved(points: Points, end: Descent) -> np.ndarray | None:
     here = np.arange(len(own))
     alone = mass[own] <= weights
     leaving = np.where(alone, 0.0, apart[here, own] * mass[own] / np.where(alone, 1.0, mass[own] - weights))
-    joining = apart * mass / (mass + weights[:, None])
+    joining = apart * mass / np.maximum(mass + weights[:, None], 1e-300)
     joining[here, own] = np.inf
     gain = weights * (leaving - joining.min(axis=1))
     row = int(gain.argmax())
@@ -244,7 +283,7 @@ def largest_first(end: Descent, weights: np.ndarray | None) -> Descent:
 def settled(
     engine: Engine, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
 ) -> tuple[Centres, np.ndarray]:
-    """The answer in the table's units; labels are those of the centres as they are handed out, rounding and all."""
+    """Centres in the table's units, costs in the frame's; labels are those of the centres as they are handed out."""
     centres = frame.outside(end.centres)
     inner = frame.inside(centres)
     if end.ordered or not np.array_equal(inner, end.centres):
@@ -252,8 +291,7 @@ def settled(
         walk.assign()
         cost = engine.cost(walk.labels, inner)
         end = replace(end, trace=end.trace + (cost - end.cost), labels=walk.labels, members=walk.members)
-    trace = [float(value) for value in end.trace / frame.ruler / frame.ruler]
-    return Centres(centres, frame, trace[-1], trace, end.converged, agreed, notes + _said(end)), end.labels
+    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, notes + _said(end)), end.labels
 
 
 def _said(end: Descent) -> list[str]:
@@ -262,9 +300,8 @@ def _said(end: Descent) -> list[str]:
         notes.append(f"{end.repaired} empty clusters were moved to the row farthest from its centre.")
     empty = int((end.members == 0).sum())
     if empty:
-        notes.append(
-            f"{empty} of {len(end.members)} clusters have no rows: there are fewer distinct rows than clusters."
-        )
+        why = ": there are fewer distinct rows than clusters." if end.converged else "."
+        notes.append(f"{empty} of {len(end.members)} clusters have no rows{why}")
     if not end.converged:
         notes.append(f"Stopped after {end.n_iter} updates with rows still changing; raise max_iter.")
     return notes

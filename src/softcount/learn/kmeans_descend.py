@@ -16,7 +16,7 @@ import numpy as np
 
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, Moved, State, blocks_of, densely, fresh_state, goal_of
-from softcount.learn.kmeans_points import Points, spans
+from softcount.learn.kmeans_points import Points, spans, unit_rows
 from softcount.run.threads import Threads
 
 REFRESH = 16
@@ -150,12 +150,14 @@ class Walk:
             return 0.0
         apart = self.engine.spread(self.labels, self.goal.centres)
         centres = self.goal.centres.copy()
+        # A row made one long is off its own direction by rounding, for ever.
+        nowhere = (8 * float(np.finfo(self.engine.points.rows.dtype).eps)) ** 2 if self.engine.unit else 0.0
         gained = 0.0
         for k in empty:
             # A cluster's only row stays: taking it would empty that one instead.
             far = np.where(self.members[self.labels] > 1, apart, 0.0)
             row = int(far.argmax())
-            if far[row] <= 0.0:
+            if far[row] <= nowhere:
                 break
             gained += self.take(row, int(k)) * far[row]
             centres[k] = densely(self.engine.points.rows[[row]])[0]
@@ -193,7 +195,8 @@ class Walk:
 class Descent:
     """Where a start ended: J after every assignment and update, in turn, and how it went.
 
-    `ordered` says that the clusters were put in another order since, so that ties may fall otherwise.
+    `turns` are the updates it took, with those of descents before it. `ordered` says that the clusters were put in
+    another order since, so that ties may fall otherwise.
     """
 
     centres: np.ndarray
@@ -203,6 +206,7 @@ class Descent:
     repaired: int
     members: np.ndarray
     start: np.ndarray
+    turns: int
     ordered: bool = False
 
     @property
@@ -216,6 +220,8 @@ class Descent:
 
 def descend(engine: Engine, centres: np.ndarray, stop: Stop) -> Descent:
     """Assign and update in turn until no row changes, or as `stop` says; the last step is always an assignment."""
+    if engine.unit:
+        centres = unit_rows(centres)  # a float32 row is of length one to seven digits only
     walk = Walk(engine, centres)
     first = -walk.assign()[0]
     falls: list[float] = []
@@ -230,7 +236,8 @@ def descend(engine: Engine, centres: np.ndarray, stop: Stop) -> Descent:
         if not changed:
             fell, changed = walk.confirm()
             falls[-1] += fell
-        converged = shift <= limit or not changed
+        # A cluster that the last assignment emptied is given a row first.
+        converged = not changed or (shift <= limit and bool(walk.members.all()))
         if converged:
             break
     return finished(walk, centres, first, falls, converged)
@@ -257,4 +264,6 @@ def finished(walk: Walk, start: np.ndarray, first: float, falls: list[float], co
         )
     steps = np.maximum(steps, 0.0)
     trace = cost + np.concatenate([np.cumsum(steps[::-1])[::-1], [0.0]])
-    return Descent(walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members, start)
+    return Descent(
+        walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members, start, len(falls) // 2
+    )

@@ -23,6 +23,9 @@ FAR = 16.0
 COMFORTABLE = {4: 20, 8: 200}
 """Powers of two within which the squares of numbers of so many bytes neither overflow nor vanish."""
 
+BEYOND = 2.0**480
+"""Distance at which every centre is equally far in float64, and squares come near to overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -43,20 +46,39 @@ class Frame:
 
     def outside(self, centres: np.ndarray) -> np.ndarray:
         """Centres in the table's own units."""
-        return centres / self.ruler + self.anchor
+        # Added first: a difference of numbers near 1e308 would overflow.
+        return (centres + self.anchor * self.ruler) / self.ruler
 
     def place(self, X: Rows) -> Rows:
         """Rows as the kernels see them; the same memory where nothing has to be done to them."""
         if sparse.issparse(X):
             rows = X if self.scale == 1.0 else sparse.csr_matrix((X.data * self.scale, X.indices, X.indptr), X.shape)
-            return _unit_rows(rows) if self.unit else rows
+            return unit_rows(rows) if self.unit else rows
         if self.scale != 1.0 or self.anchor.any():
             X = X * X.dtype.type(self.scale) - (self.anchor * self.scale).astype(X.dtype)
-        return np.ascontiguousarray(_unit_rows(X) if self.unit else X)
+        return np.ascontiguousarray(unit_rows(X) if self.unit else X)
+
+    def bring(self, X: Rows) -> Rows:
+        """As `place`, for rows that the frame was not made for: in float64 where theirs would round or overflow."""
+        if self.unit:
+            return self.place(X)
+        largest = self.scale * (_largest(X.min(axis=0), X.max(axis=0), self.anchor) if X.shape[0] else 0.0)
+        if largest > BEYOND:
+            raise _too_far(X, BEYOND / self.scale, self.anchor)
+        if self._is_rough(X.dtype) or largest > 4.0 ** COMFORTABLE[X.dtype.itemsize]:
+            X = X.astype(np.float64)
+        return self.place(X)
+
+    def _is_rough(self, dtype: np.dtype) -> bool:
+        """Whether numbers of this type would round the anchor or the scale."""
+        inside = self.anchor * self.scale
+        with np.errstate(over="ignore"):
+            return dtype.type(self.scale) != self.scale or not np.array_equal(inside.astype(dtype), inside)
 
 
-def _unit_rows(rows: Rows) -> Rows:
+def unit_rows(rows: Rows) -> Rows:
     """Rows divided by their lengths; a row of zeros stays one."""
+    rows = _seen_rows(rows)
     length = np.sqrt(squared_norms(rows))
     factor = 1.0 / np.where(length > 0, length, 1.0)
     if sparse.issparse(rows):
@@ -64,24 +86,47 @@ def _unit_rows(rows: Rows) -> Rows:
     return rows * factor[:, None].astype(rows.dtype)
 
 
+def _seen_rows(rows: Rows) -> Rows:
+    """Rows times powers of two of their own, where the squares of some would overflow or vanish beside the others."""
+    largest = abs(rows).max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
+    powers = np.frexp(largest)[1]
+    if (np.abs(powers) <= COMFORTABLE[rows.dtype.itemsize]).all():
+        return rows
+    most = np.finfo(rows.dtype).maxexp - 1
+    factor = np.ldexp(1.0, np.minimum(-powers, most)).astype(rows.dtype)
+    return sparse.diags_array(factor).dot(rows).tocsr() if sparse.issparse(rows) else rows * factor[:, None]
+
+
 def frame_of(X: Rows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
     """The frame that suits a table; a cell that is no finite number is an error with its place."""
     if sparse.issparse(X):
         refuse_not_finite(X, names, threads)
         largest = float(np.abs(X.data).max()) if X.nnz else 0.0
-        return Frame(np.zeros(X.shape[1]), _scale(largest, X.dtype), unit)
+        return Frame(np.zeros(X.shape[1]), 1.0 if unit else _scale(largest, X.dtype), unit)
     low, high = refuse_not_finite(X, names, threads)
-    anchor = np.zeros(X.shape[1]) if unit else _anchor(X)
+    if unit:
+        return Frame(np.zeros(X.shape[1]), 1.0, unit)
+    anchor = _anchor(X)
+    return Frame(anchor, _scale(_largest(low, high, anchor), X.dtype), unit)
+
+
+def _largest(low: Any, high: Any, anchor: np.ndarray) -> float:
+    """The largest distance from the anchor along a column, given the columns' least and largest numbers."""
+    if sparse.issparse(low):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
     # Halved first: the range of numbers near 1e308 would overflow.
-    largest = 2.0 * float(np.maximum(high / 2 - anchor / 2, anchor / 2 - low / 2).max(initial=0.0))
-    return Frame(anchor, _scale(largest, X.dtype), unit)
+    low, high, middle = low.astype(np.float64) / 2, high.astype(np.float64) / 2, anchor / 2
+    with np.errstate(over="ignore"):
+        return float(2.0 * np.maximum(high - middle, middle - low).max(initial=0.0))
 
 
 def _scale(largest: float, dtype: np.dtype) -> float:
     if largest == 0.0:
         return 1.0
     power = int(np.frexp(largest)[1]) if np.isfinite(largest) else 1025
-    return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, 1023)))
+    most = np.finfo(dtype).maxexp - 1  # the largest power that numbers of this type can be multiplied by
+    return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, most)))
 
 
 def _anchor(X: np.ndarray) -> np.ndarray:
@@ -121,6 +166,20 @@ def _not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) 
     return DataError(
         f"{named(key)}, row {row + 1} holds {cell}, which is at no distance from anything. "
         "Put a finite number there, or leave the row out."
+    )
+
+
+def _too_far(X: Rows, limit: float, anchor: np.ndarray) -> DataError:
+    cells = X.tocoo() if sparse.issparse(X) else X
+    if sparse.issparse(X):
+        at = int(np.flatnonzero(np.abs(cells.data) > limit)[0])
+        row, place, cell = int(cells.row[at]), int(cells.col[at]), cells.data[at]
+    else:
+        row, place = (int(at) for at in np.argwhere(np.abs(X / 2 - anchor / 2) > limit / 2)[0])
+        cell = X[row, place]
+    return DataError(
+        f"{named(place)}, row {row + 1} holds {cell}: so far from the rows that the centres are of that no centre is "
+        "nearer than another. Leave the row out."
     )
 
 

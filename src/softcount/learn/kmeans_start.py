@@ -77,7 +77,9 @@ class Draws:
     def different(self, clusters: int) -> np.ndarray:
         """Rows drawn by weight, no row twice while there are others."""
         some = min(clusters, len(self.weights))
-        drawn = self.rng.choice(len(self.weights), some, replace=False, p=self.weights / self.weights.sum())
+        # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
+        share = np.maximum(self.weights / self.weights.sum(), 1e-300)
+        drawn = self.rng.choice(len(self.weights), some, replace=False, p=share)
         return np.resize(drawn, clusters)
 
     def plus_plus(self, clusters: int) -> np.ndarray:

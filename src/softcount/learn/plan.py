@@ -112,7 +112,8 @@ def stopped_notes(way: Climb, plan: Plan) -> list[str]:
     if way.fell > 0:
         why = f"EM stopped after {way.n_iter} iterations, because the next would have lowered its objective."
         return [*way.notes, why]
-    if not way.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not way.interrupted:
+    cut = way.interrupted or plan.stop.max_iter == 0  # none at all: what an interrupted search came to, counted once
+    if not way.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
         return [*way.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
     return [*way.notes]
 

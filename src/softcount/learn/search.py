@@ -113,7 +113,8 @@ class Search:
                 raise
             interrupted = True
         best = best_run(self.runs)
-        agreed = sum(run.starts for run in self.runs if as_high(run, best))
+        # A run that was interrupted stands beside what it was before.
+        agreed = min(sum(run.starts for run in self.runs if as_high(run, best)), self.tried)
         spiked = sum(run.starts for run in self.runs if run.spoilt)
         way = self._ended(best, interrupted)
         return Found(way, agreed, self.tried, spiked, best.spoilt, interrupted or way.interrupted)
@@ -121,6 +122,7 @@ class Search:
     def each_of(self, starts: Sequence[Sequence[Make]], rngs: Sequence[np.random.Generator]) -> Found:
         """The best of these starts, every one climbed to its end."""
         self.of = len(starts)
+        interrupted = False
         try:
             for number, (tries, rng) in enumerate(zip(starts, rngs, strict=True)):
                 self.tried += 1
@@ -128,9 +130,9 @@ class Search:
         except KeyboardInterrupt:
             if not self.runs:
                 raise
+            interrupted = True
         best = best_run(self.runs)
         agreed = sum(as_high(run, best) for run in self.runs)
-        interrupted = self.tried < self.of or any(run.way.interrupted for run in self.runs)
         return Found(best.way, agreed, self.tried, sum(run.spoilt for run in self.runs), best.spoilt, interrupted)
 
     def _whole(self, params: StarParams, number: int, rng: np.random.Generator) -> None:
@@ -143,8 +145,8 @@ class Search:
 
     def _race(self, starts: Sequence[Sequence[Make]]) -> None:
         for number, tries in enumerate(starts):
-            self._enter(self._short(tries, number))
             self.tried += 1
+            self._enter(self._short(tries, number))
         if self.ground.exact:
             self._go_on(LONGER)
         else:

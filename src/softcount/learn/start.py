@@ -177,7 +177,7 @@ def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
         shares = np.asarray(given.get("weights", np.full(star.groups, 1 / star.groups)), dtype=float)
     except (TypeError, ValueError):
         shares = np.full(0, np.nan)
-    if shares.shape != (star.groups,) or abs(shares.sum() - 1) > 1e-6 or (shares < 0).any():
+    if shares.shape != (star.groups,) or not abs(shares.sum() - 1) <= 1e-6 or (shares < 0).any():
         raise DataError(f"init: 'weights' must be {star.groups} shares that sum to one, not {given.get('weights')!r}.")
     known = {leaf.key for leaf in star.leaves}
     for key in given:

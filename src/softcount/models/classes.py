@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import entr
 
 from softcount.families import LogNormal, Params
+from softcount.families.base import NOTHING
 from softcount.models.answers import CLASS, label
 from softcount.models.fitted import Fitted
 from softcount.models.influence import departures, elsewhere
@@ -86,7 +87,9 @@ def typical_values(leaf: Leaf, params: Params) -> list[Any]:
         return np.exp(params["mean"]).tolist()
     if leaf.family.block:
         return [tuple(row) for row in params["mean"].tolist()]
-    return leaf.family.moments(params)[0].tolist()
+    mean, variance = leaf.family.moments(params)
+    spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
+    return np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
 
 
 # -- what a table says

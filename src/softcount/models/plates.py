@@ -21,7 +21,7 @@ from softcount.models.first import first_rows
 from softcount.models.squares import square_form
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Key
 
 Tallies = dict[Hashable, Twofold]
 chosen = cache(choose)
@@ -366,39 +366,3 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
     known = np.flatnonzero(labels >= 0)
     out[known, labels[known]] = 1.0 if weights is None else weights[known]
     return out
-
-
-def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
-    """Every leaf on the plate whose kernel suits it."""
-    from softcount.models.block import Block  # which needs this module's leaves
-
-    plates: list[Plate] = []
-    normal = [leaf for leaf in leaves if leaf.family.name in ("normal", "lognormal")]
-    if normal:
-        plates.append(_reals(tuple(normal), schema, kernels))
-    narrow: list[Leaf] = []
-    for leaf in leaves:
-        if isinstance(leaf.family, Joint):
-            where = tuple(schema.places[c] for c in leaf.columns)
-            plates.append(JointCodes((leaf,), "", (), kernels, (("(joint)", leaf.key),), where))
-        elif leaf.family.discrete and schema.places[leaf.key].store == "codes":
-            narrow.append(leaf)
-        elif leaf.family.discrete:
-            plates.append(Codes((leaf,), "wide", (schema.places[leaf.key].slot,), kernels, (("(wide)", leaf.key),)))
-        elif leaf.family.block and not leaf.columns:
-            plates.append(Bag((leaf,), (leaf.key,)))
-        elif leaf.family.name == "multinormal":
-            plates.append(Block((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,), kernels))
-        elif leaf.family.name not in ("normal", "lognormal"):
-            plates.append(Features((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,)))
-    if narrow:
-        slots = tuple(schema.places[leaf.key].slot for leaf in narrow)
-        plates.append(Codes(tuple(narrow), "codes", slots, kernels, ("(codes)",)))
-    return tuple(plates)
-
-
-def _reals(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> Reals:
-    slots = tuple(schema.places[leaf.key].slot for leaf in leaves)
-    anchors = np.array([float(leaf.setting.anchor[0]) for leaf in leaves])
-    scales = np.array([float(leaf.setting.scale[0]) for leaf in leaves])
-    return Reals(leaves, slots, anchors, scales, kernels)

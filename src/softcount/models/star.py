@@ -18,6 +18,7 @@ from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.imagine import leaf_hypers
+from softcount.models.layout import plates_of
 from softcount.models.parts import (
     Imagined,
     StarParams,
@@ -27,7 +28,7 @@ from softcount.models.parts import (
     slope_together,
     within_together,
 )
-from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns, plates_of
+from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema

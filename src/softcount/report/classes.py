@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.report.document import key_text
 from softcount.report.page import Page
-from softcount.report.text import counted, listed, number, share
+from softcount.report.text import LONGEST_CELL, counted, listed, number, share
 
 if TYPE_CHECKING:
     from softcount.models.classes import Card, Crowd, Member, Odd, Sorting
@@ -122,7 +122,10 @@ def because(odd: Odd, most: int = 3) -> str:
     """The columns that make a row odd, with what they hold and what they add to its score."""
     first, *others = odd.parts.items()
     telling = [first, *(pair for pair in others if pair[1] >= TELLING)]
-    return ", ".join(_reason(name, part, odd.cells) for name, part in telling[:most])
+    reasons = [_reason(name, part, odd.cells) for name, part in telling[:most]]
+    while len(reasons) > 1 and len(", ".join(reasons)) > LONGEST_CELL:  # whole reasons, none cut in mid-number
+        reasons.pop()
+    return ", ".join(reasons)
 
 
 def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:

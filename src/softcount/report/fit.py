@@ -77,11 +77,13 @@ def _add_search(page: Page, report: FitReport) -> None:
     fitted = report.fitted
     add_selection(page, fitted, report.criterion)
     page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {_ending(fitted)}")
-    if fitted.agreed is not None:
+    if fitted.agreed is not None and fitted.n_groups > 1:
         best, run = fitted.agreed
         page.line(f"{best} of {counted(run, 'start')} reached the best")
         if best == 1 and run > 1:
-            page.line("more starts may find better classes: --starts " + str(10 * run))
+            # While a number is looked for, each gets a few starts; all that are asked for go to one that is given.
+            given = f"--classes {fitted.n_groups} " if fitted.selection else ""
+            page.line(f"more starts may find better classes: {given}--starts {10 * run}")
 
 
 def _ending(fitted: Fitted) -> str:

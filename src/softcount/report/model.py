@@ -66,6 +66,8 @@ def add_groups(page: Page, fitted: Fitted) -> None:
 def add_apart(page: Page, fitted: Fitted) -> None:
     """The columns that tell the classes apart, most telling first, and what they look like in each class."""
     ranked = fitted.influence()
+    if fitted.n_groups == 1 and fitted.params:
+        _add_whole(page, fitted)
     if fitted.n_groups < 2 or not ranked:
         return
     chosen = ranked[:MOST_COLUMNS]
@@ -81,6 +83,15 @@ def add_apart(page: Page, fitted: Fitted) -> None:
     page.grid(headings, figures, right=("influence", "relative"))
     if len(ranked) > len(chosen):
         page.line(f"and {counted(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
+
+
+def _add_whole(page: Page, fitted: Fitted) -> None:
+    """The columns of a single class: nothing sets it apart, but it looks like something."""
+    page.heading("What the rows look like")
+    rows = [(key_text(key), *fitted.describe(key)) for key in list(fitted.params)[:MOST_COLUMNS]]
+    page.grid(("column", *class_names(fitted)), rows)
+    if len(fitted.params) > len(rows):
+        page.line(f"and {counted(len(fitted.params) - len(rows), 'column')} more (--json has all)")
 
 
 def _of_most(value: float, most: float) -> str:

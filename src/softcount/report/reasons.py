@@ -57,11 +57,13 @@ def _said(value: Any) -> str:
     return number(value, 6) if isinstance(value, float) else str(value)
 
 
-def explanation_page(reasons: pa.Table, cells: Sequence[Cells]) -> Page:
-    """The reasons for each row's class, the weightiest first."""
+def explanation_page(reasons: pa.Table, cells: Sequence[Cells], called: Mapping[str, str] | None = None) -> Page:
+    """The reasons for each row's class, the weightiest first; `called` says what to call a class."""
     page = Page()
     for line, held in zip(reasons.to_pylist(), cells, strict=True):
-        page.heading(f"Row {line[ROW]}: {line[CLASS]} rather than {line[AGAINST]}")
+        chosen, against = ((called or {}).get(str(line[key]), line[key]) for key in (CLASS, AGAINST))
+        compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
+        page.heading(f"Row {line[ROW]}: {chosen}{compared}")
         page.grid(("column", "value", "log-odds", ""), _ranked(line, held), right=("log-odds",))
     return page
 

@@ -35,12 +35,22 @@ def add_selection(page: Page, fitted: Fitted, criterion: str | None = None) -> N
     headings = ("classes", *(FIGURES[name] for name in shown), "")
     rows = [_line(trial, shown, trial.classes == fitted.n_groups) for trial in trials]
     page.grid(headings, rows, right=headings[:-1])
+    chosen = [trial for trial in trials if trial.classes == fitted.n_groups]
+    if any(trial.reached < trial.classes and _tempting(trial, best) for trial in trials for best in chosen):
+        page.line("where fewer classes hold rows than were asked for, that number is not chosen, whatever its figures")
 
 
 def _line(trial: Trial, shown: Sequence[str], chosen: bool) -> tuple[str, ...]:
     figures = (_figure(getattr(trial, name), name) for name in shown)
-    empty = "" if trial.reached >= trial.classes else f"{trial.reached} hold rows"
+    holds = "1 holds rows" if trial.reached == 1 else f"{trial.reached} hold rows"
+    empty = "" if trial.reached >= trial.classes else holds
     return (str(trial.classes), *figures, "chosen" if chosen else empty)
+
+
+def _tempting(trial: Trial, best: Trial) -> bool:
+    """Whether some figure speaks for a trial rather than for the best."""
+    held_out = trial.cv is not None and best.cv is not None and trial.cv > best.cv
+    return trial.bic < best.bic or trial.icl < best.icl or trial.evidence > best.evidence or held_out
 
 
 def _figure(value: float | None, name: str) -> str:
