@@ -38,11 +38,12 @@ def test_an_offset_changes_nothing(shape: str, estimate: str) -> None:
     assert moved.log_likelihood_ / 200 == pytest.approx(plain.log_likelihood_ / 200, abs=1e-9)
 
 
-@pytest.mark.parametrize("factor", [1e-150, 1e-4, 1e4, 1e150])
+@pytest.mark.parametrize("estimate", ["ml", "mean"])
+@pytest.mark.parametrize("factor", [1e-150, 3.0, 1e4, 1e150])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_scale_changes_the_unit_alone(shape: str, factor: float) -> None:
+def test_a_scale_changes_the_unit_alone(shape: str, factor: float, estimate: str) -> None:
     table = rows()
-    plain, scaled = fitted(table, shape, "ml"), fitted(table * factor, shape, "ml")
+    plain, scaled = fitted(table, shape, estimate), fitted(table * factor, shape, estimate)
     np.testing.assert_array_equal(plain.predict(table), scaled.predict(table * factor))
     back = scaled.log_likelihood_ / 200 + 2 * np.log(factor)
     assert back == pytest.approx(plain.log_likelihood_ / 200, abs=1e-9)

@@ -113,7 +113,9 @@ def _straight(value: np.ndarray, line: Line) -> np.ndarray:
     if line == "covariance":
         factor = np.linalg.cholesky(value)
         own = np.arange(factor.shape[-1])
-        factor[..., own, own] = np.log(factor[..., own, own])
+        diagonal = factor[..., own, own]
+        factor = factor / diagonal[..., :, None]  # a row and its diagonal have the same unit
+        factor[..., own, own] = np.log(diagonal)
         return factor[(..., *np.tril_indices(factor.shape[-1]))]
     return value
 
@@ -150,7 +152,9 @@ def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
     if line == "covariance":
         factor, own = _factor(moved, slope.shape), np.arange(slope.shape[-1])
         steep = 2.0 * slope @ factor
-        steep[..., own, own] *= factor[..., own, own]
+        together = (np.tril(steep) * factor).sum(axis=-1)
+        steep = steep * factor[..., own, own][..., :, None]
+        steep[..., own, own] = together
         return steep[(..., *np.tril_indices(slope.shape[-1]))]
     return slope
 
@@ -159,8 +163,9 @@ def _factor(moved: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The Cholesky factors that stand on a line."""
     factor, own = np.zeros(shape), np.arange(shape[-1])
     factor[(..., *np.tril_indices(shape[-1]))] = moved
-    factor[..., own, own] = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))
-    return factor
+    diagonal = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))
+    factor[..., own, own] = 1.0
+    return factor * diagonal[..., :, None]
 
 
 def _one_spread(family: Family) -> bool:

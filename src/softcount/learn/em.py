@@ -183,7 +183,7 @@ class Way:
         if not self.trace and np.isneginf(counts.log_likelihood):
             raise impossible(self.star, params, self.ready)
         if not self.trace:
-            self.units = self.star.log_units(counts)
+            self.units = self.star.log_units(counts) - log_deviations(self.star, self.imagined, counts)
         elif not self._welcome(height, least):
             return False
         self._record(height)
@@ -267,13 +267,13 @@ class Way:
 
     def _look(self, mapped: StarParams, sure: float) -> None:
         """Converged if little is left to gain, in proportion to an objective free of units: metres or miles alike."""
-        size = max(1.0, abs(self.height))
+        free = self.counts.log_likelihood - self.units
+        size = max(1.0, abs(free))
         if self.stop.assign == "hard":
             self.converged = self.stop.tol > 0 and sure <= NOTHING * size  # as it is once no row has moved
             return
         self.course.note(self.params, mapped)
         left = 0.0 if sure <= NOTHING * size else self.course.left(sure)
-        free = self.height - self.units
         self.calm = self.calm + 1 if self.stop.small(left, free) else 0
         self.converged = self.calm >= (IN_A_ROW if self.stop.small(DEEPER * left, free) else AT_MOST)
 
@@ -285,6 +285,17 @@ class Way:
             return True
         self.course.refused()
         return False
+
+
+def log_deviations(star: Star, imagined: Imagined, counts: Counts) -> float:
+    """What the log-likelihood of normal columns loses to their deviations, in counting units."""
+    total = 0.0
+    for leaf in star.leaves:
+        if {"variance", "covariance"} & set(leaf.family.chart):
+            whole = np.asarray(imagined.leaves[leaf.key]["whole"])
+            rows = float(counts.arrays[leaf.key].value[..., 0].sum())
+            total += 0.5 * rows * float(np.log(whole[whole > 0]).sum())
+    return total
 
 
 def impossible(star: Star, params: StarParams, ready: Sequence[Ready]) -> DataError:
