@@ -18,7 +18,7 @@ from benchmarks.timing import Best, Bound, Ratio, in_blocks, race, ratios, read
 
 PEER = "scikit-learn"
 OURS_SHORT, OURS_LONG = 5, 25
-PEER_SHORT, PEER_LONG = 1, 4
+PEER_SHORT, PEER_LONG = 1, 9
 SAME_AFTER = 4
 TILE = 192
 
