@@ -313,3 +313,12 @@ def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(choose, "MOST_CLASSES", 2)
     model = auto(planted()[0])
     assert model.n_groups == 2 and any("more than 2 classes were not tried" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(("worth", "classes", "said"), [(1.0, 2, False), (1 / 200, 1, True)])
+def test_weights_that_sum_to_one_are_said_to_speak_for_one_row(worth: float, classes: int, said: bool) -> None:
+    rng = np.random.default_rng(0)
+    table = np.concatenate([rng.normal(0, 1, (100, 2)), rng.normal(8, 1, (100, 2))])
+    found = sc.Mixture(n_init=2, random_state=0).fit(table, sample_weight=np.full(200, worth))
+    assert found.n_components_ == classes
+    assert any("sum to 1," in note for note in found.notes_) == said

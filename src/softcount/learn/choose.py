@@ -216,9 +216,20 @@ class _Search:
             said = "interrupted: this is the best of the numbers of classes tried so far."
             warnings.warn(said, DataWarning, stacklevel=2)
             return [said]
-        if self.best < MOST_CLASSES:
+        said = self._light()
+        if self.best >= MOST_CLASSES:
+            said.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
+        return said
+
+    def _light(self) -> list[str]:
+        """That weights make the rows speak for few: weights that sum to one leave no evidence for classes."""
+        rows, worth = sum(chunk.n_rows for chunk in self.prepared.chunks), self.prepared.sketch.mass
+        if worth >= 0.1 * rows:
             return []
-        return [f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best."]
+        return [
+            f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
+            "classes. Scale the weights to sum to the number of rows if each stands for one."
+        ]
 
 
 def sound(fitted: Fitted) -> np.ndarray:
