@@ -216,10 +216,10 @@ class _Search:
             said = "interrupted: this is the best of the numbers of classes tried so far."
             warnings.warn(said, DataWarning, stacklevel=2)
             return [said]
-        said = self._light()
+        notes = self._light()
         if self.best >= MOST_CLASSES:
-            said.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
-        return said
+            notes.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
+        return notes
 
     def _light(self) -> list[str]:
         """That weights make the rows speak for few: weights that sum to one leave no evidence for classes."""
@@ -228,7 +228,7 @@ class _Search:
             return []
         return [
             f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
-            "classes. Scale the weights to sum to the number of rows if each stands for one."
+            "classes there are. Scale the weights to sum to the number of rows if each stands for one."
         ]
 
 
