@@ -171,7 +171,7 @@ def test_a_sparse_matrix_comes_as_bags() -> None:
         chunks = chunks_of(table)
         assert table.bag_width == 7
         assert table.schema.fields == ()
-        bags = [chunk.bag for chunk in chunks if chunk.bag is not None]
+        bags = [chunk.bags[0] for chunk in chunks if chunk.bags]
         assert np.array_equal(np.vstack([bag.toarray() for bag in bags]), matrix.toarray())
 
 

@@ -40,7 +40,7 @@ class Setting:
 
     keys: tuple[Key, ...] = ()
     groups: int = 1
-    levels: tuple[object, ...] = ()
+    levels: Sequence[object] = ()
     anchor: np.ndarray = field(default_factory=lambda: np.zeros(1))
     scale: np.ndarray = field(default_factory=lambda: np.ones(1))
     floor: float = 1e-12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -165,7 +165,7 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return (xlogy(table, table) - xlogy(table, np.where(whole > 0, whole, 1.0))).sum(axis=1)
 
 
-def _top_levels(shares: np.ndarray, levels: tuple[object, ...], most: int = 3) -> str:
+def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
     order = np.argsort(-shares, kind="stable")[:most]
     names = [level if isinstance(level, str) else f"{_spoken(level)}:" for level in levels]
     # Levels of less than half a percent say nothing beside the first: "Third 100 %, Second 0 %".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -115,7 +116,7 @@ class Joint(Categorical):
         return groups * (prod(self.shape) - 1)
 
 
-def joint_of(levels: list[tuple[object, ...]], groups: int) -> tuple[Joint, tuple[object, ...]]:
+def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[object, ...]]:
     """The family for these columns and its combined levels; refused before anything is allocated if too large."""
     shape = tuple(len(part) for part in levels)
     cells = prod(m + 1 for m in shape) * groups

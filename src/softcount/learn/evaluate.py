@@ -202,7 +202,7 @@ def _part(chunk: Chunk, rows: np.ndarray) -> Chunk:
         chunk.reals[rows],
         chunk.codes[rows],
         chunk.wide[rows],
-        None if chunk.bag is None else chunk.bag[rows],
+        tuple(bag[rows] for bag in chunk.bags),
         chunk.labels[rows],
         None if chunk.weights is None else chunk.weights[rows],
     )

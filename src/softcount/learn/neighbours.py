@@ -136,10 +136,10 @@ def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
 def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
     """Some of the sketched rows, weighed anew."""
     whole = sketch.chunk
-    bag = None if whole.bag is None else whole.bag[kept]
+    bags = tuple(bag[kept] for bag in whole.bags)
     chunk = replace(
         whole, start=0, n_rows=len(kept), reals=whole.reals[kept], codes=whole.codes[kept], wide=whole.wide[kept],
-        bag=bag, labels=None, weights=weights,
+        bags=bags, labels=None, weights=weights,
     )  # fmt: skip
     return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept])
 

@@ -47,7 +47,7 @@ def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = ()) -> Sketch:
 
     Numbers in the places `logged` are compared by their logarithms. Rows of different known classes are distinct.
     """
-    if chunks[0].bag is not None:
+    if chunks[0].bags:
         return _bag_sketch(chunks)
     kept = _as_bytes(chunks[0])[:0]
     weights, mass, limit = np.zeros(0), 0.0, LARGEST
@@ -92,7 +92,7 @@ def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np
 
 def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
     """Distinct rows of a sparse block in the order of a hash of their content; points are roots of relative counts."""
-    bag = sparse.vstack([chunk.bag for chunk in chunks], format="csr").astype(np.float64)
+    bag = sparse.vstack([chunk.bags[0] for chunk in chunks], format="csr").astype(np.float64)
     bag.sum_duplicates()
     bag.eliminate_zeros()
     weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
@@ -105,7 +105,7 @@ def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
     rows, n = bag[first[keep]], len(keep)
     nothing = np.zeros((n, 0))
     labels = None if chunks[0].labels is None else np.concatenate([_labels(c) for c in chunks])[first[keep]]
-    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), rows, labels, summed[keep])
+    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (rows,), labels, summed[keep])
     total = np.maximum(np.asarray(rows.sum(axis=1)).ravel(), 1e-300)
     roots = sparse.diags_array(1.0 / total) @ rows
     return Sketch(chunk, roots.sqrt(), nothing, float(weights.sum()), n == int((summed > 0).sum()))
@@ -154,7 +154,7 @@ def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
     labels = wide[order, -1] if known else None
     wide = wide[:, :-1] if known else wide
     return Chunk(
-        0, len(rows), reals[order], codes[order], np.ascontiguousarray(wide[order]), None, labels, weights[order]
+        0, len(rows), reals[order], codes[order], np.ascontiguousarray(wide[order]), (), labels, weights[order]
     )
 
 
@@ -182,7 +182,7 @@ def distances(sketch: Sketch, seed: int) -> np.ndarray:
 
     Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
     """
-    if sketch.chunk.bag is not None:
+    if sketch.chunk.bags:
         return 2.0 - 2.0 * np.asarray((sketch.points @ sketch.points[[seed]].T).todense()).ravel()
     p = sketch.chunk.reals.shape[1]
     both = sketch.present & sketch.present[seed]
@@ -197,7 +197,7 @@ def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarr
 
     Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
     """
-    if sketch.chunk.bag is not None:
+    if sketch.chunk.bags:
         weight = np.asarray(sketch.points.sum(axis=0)).ravel()
         words = np.sort(np.argsort(-weight, kind="stable")[:widest])
         return sketch.points[rows][:, words].toarray()

@@ -140,7 +140,7 @@ def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     return Twofold(hi.reshape(groups, -1), lo.reshape(groups, -1))
 
 
-def combinations(leaf: Leaf) -> tuple[Any, ...]:
+def combinations(leaf: Leaf) -> Sequence[Any]:
     """The levels of a joint block, each a tuple."""
     return leaf.setting.levels
 

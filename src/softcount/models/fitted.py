@@ -225,7 +225,7 @@ class Fitted:
         if self.bag:
             nothing = np.zeros((1, 0))
             empty = sparse.csr_matrix((1, len(self.star.leaves[0].setting.levels)))
-            return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), empty)
+            return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (empty,))
         columns = {key: [given.get(key)] for key in known}
         return next(self.chunks(self.table(columns)))
 

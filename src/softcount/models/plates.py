@@ -324,15 +324,15 @@ class Bag:
     names: tuple[Hashable, ...]
 
     def prepare(self, chunk: Chunk) -> Any:
-        assert chunk.bag is not None
-        if chunk.bag.data.min(initial=0.0) < 0:
-            at = int(np.argmax(chunk.bag.data < 0))
-            row = chunk.start + int(np.searchsorted(chunk.bag.indptr, at, side="right"))
+        (bag,) = chunk.bags
+        if bag.data.min(initial=0.0) < 0:
+            at = int(np.argmax(bag.data < 0))
+            row = chunk.start + int(np.searchsorted(bag.indptr, at, side="right"))
             raise DataError(
-                f"Negative values in data: column {int(chunk.bag.indices[at])}, row {row} holds "
-                f"{chunk.bag.data[at]:g}. A sparse table holds counts: 0, 1, 2, ..."
+                f"Negative values in data: column {int(bag.indices[at])}, row {row} holds "
+                f"{bag.data[at]:g}. A sparse table holds counts: 0, 1, 2, ..."
             )
-        return chunk.bag
+        return bag
 
     def base(self, data: Any) -> np.ndarray | float:
         from scipy.special import gammaln

@@ -328,8 +328,7 @@ class Star:
     def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
         """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
         if not leaf.columns:
-            assert chunk.bag is not None
-            return chunk.bag.toarray()
+            return chunk.bags[0].toarray()
         parts = [getattr(chunk, self.schema.places[c].store)[:, self.schema.places[c].slot] for c in leaf.columns]
         if isinstance(leaf.family, Joint):
             return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))

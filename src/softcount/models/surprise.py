@@ -176,10 +176,10 @@ def tiles(chunk: Chunk) -> Iterator[Chunk]:
 
 def part_of(chunk: Chunk, rows: Any) -> Chunk:
     """Some rows of a chunk, numbered anew."""
-    bag = None if chunk.bag is None else chunk.bag[rows]
+    bags = tuple(bag[rows] for bag in chunk.bags)
     weights = None if chunk.weights is None else chunk.weights[rows]
     reals, codes = chunk.reals[rows], np.ascontiguousarray(chunk.codes[rows])
-    return Chunk(0, len(reals), reals, codes, np.ascontiguousarray(chunk.wide[rows]), bag, None, weights)
+    return Chunk(0, len(reals), reals, codes, np.ascontiguousarray(chunk.wide[rows]), bags, None, weights)
 
 
 def _entropy(leaf: Leaf, params: Params, present: np.ndarray | None = None) -> np.ndarray:
@@ -204,8 +204,7 @@ def _entropy(leaf: Leaf, params: Params, present: np.ndarray | None = None) -> n
 def _counts_of(star: Star, leaf: Leaf, chunk: Chunk) -> np.ndarray:
     """How many counts or trials each row's block holds."""
     if not leaf.columns:
-        assert chunk.bag is not None
-        return np.ravel(chunk.bag.sum(axis=1)).astype(np.float64)
+        return np.ravel(chunk.bags[0].sum(axis=1)).astype(np.float64)
     return leaf.family.features(star.column(leaf, chunk), leaf.setting).sum(axis=1)
 
 

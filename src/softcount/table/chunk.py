@@ -20,7 +20,8 @@ class Chunk:
 
     `reals` holds numbers as they came, NaN where missing; its memory layout is free (rows first is fastest).
     `codes` (one byte) and `wide` (four bytes) hold levels: 0 is missing, 1..m the levels of the field in order,
-    m + 1 a level the model has never seen. `bag` is a sparse block of counts (a text or CSR table), or None.
+    m + 1 a level the model has never seen. `bags` are sparse blocks of counts: the one of a CSR table, or one for every
+    text column, whose first column is 1 for a document and 0 where it is missing, followed by its words.
     `labels` are class codes, `UNKNOWN` where not known; `weights` are row weights, None for all ones.
     """
 
@@ -29,6 +30,6 @@ class Chunk:
     reals: np.ndarray  # (rows, p) float64
     codes: np.ndarray  # (rows, q) uint8, C order
     wide: np.ndarray  # (rows, r) int32, C order
-    bag: sparse.csr_matrix | None = None
+    bags: tuple[sparse.csr_matrix, ...] = ()
     labels: np.ndarray | None = None  # (rows,) int32
     weights: np.ndarray | None = None  # (rows,) float64

@@ -30,7 +30,7 @@ class Encoded:
     wide: np.ndarray
     missing: dict[Key, int]
     unseen: dict[Key, int]
-    bag: Any = None
+    bags: tuple[Any, ...] = ()
 
 
 def vocabulary_for(plan: Plan, closed: bool) -> Vocabulary:
@@ -208,7 +208,7 @@ class BagEncoder:
                 f"column {int(rows.indices[at])}, row {piece.start + row}: {rows.data[at]} in a sparse table. "
                 "Its cells are finite numbers; leave out a cell that is not known."
             )
-        return Encoded(nothing, nothing.astype(np.uint8), nothing.astype(np.int32), {}, {}, rows)
+        return Encoded(nothing, nothing.astype(np.uint8), nothing.astype(np.int32), {}, {}, (rows,))
 
 
 def label_codes(coder: LevelCoder, column: Any, start: int) -> np.ndarray:

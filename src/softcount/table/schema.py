@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from softcount.text.reading import Reading
 
 Key = Hashable
 """A column's name (string) or position (integer)."""
@@ -36,7 +38,7 @@ class Kind(StrEnum):
 class Place(NamedTuple):
     """Where a column lives in every chunk: an array's name and the column of that array."""
 
-    store: str  # "reals" | "codes" | "wide"
+    store: str  # "reals" | "codes" | "wide" | "bags"
     slot: int
 
 
@@ -46,18 +48,20 @@ class Field:
 
     `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
     the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
-    text, or ignored by request). `wide` columns have too many levels for a one-byte code.
+    text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
+    has a `reading`, and its `levels` are `Words`.
     """
 
     key: Key
     kind: Kind
     why: str
-    levels: tuple[object, ...] = ()
+    levels: Sequence[object] = ()
     anchor: float = 0.0
     scale: float = 1.0
     used: bool = True
     wide: bool = False
     declared: bool = False
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,10 @@ class Schema:
 
     def __post_init__(self) -> None:
         self.by_key.update((spec.key, spec) for spec in self.fields)
-        filled = {"reals": 0, "codes": 0, "wide": 0}
+        filled = {"reals": 0, "codes": 0, "wide": 0, "bags": 0}
         for spec in self.fields:
             if spec.used:
-                store = "reals" if spec.kind.numeric else "wide" if spec.wide else "codes"
+                store = _store(spec)
                 self.places[spec.key] = Place(store, filled[store])
                 filled[store] += 1
 
@@ -91,3 +95,9 @@ class Schema:
 
     def with_field(self, changed: Field) -> Schema:
         return replace(self, fields=tuple(changed if spec.key == changed.key else spec for spec in self.fields))
+
+
+def _store(spec: Field) -> str:
+    if spec.kind is Kind.TEXT:
+        return "bags"
+    return "reals" if spec.kind.numeric else "wide" if spec.wide else "codes"

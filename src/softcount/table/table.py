@@ -222,7 +222,7 @@ class Table:
             encoded.reals,
             encoded.codes,
             encoded.wide,
-            encoded.bag,
+            encoded.bags,
             self._labels(piece, raw),
             self._weights(piece, raw),
         )
