@@ -145,6 +145,28 @@ def test_sparse_rows_give_the_clusters_of_dense_ones():
     np.testing.assert_allclose(a.transform(X), b.transform(sparse.csr_matrix(X)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("make", [sc.KMeans, sc.SphericalKMeans])
+def test_wide_sparse_rows_stay_sparse_and_give_the_clusters_of_dense_ones(make, monkeypatch):
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.full(400, 0.05), size=3)
+    X = sparse.csr_matrix(np.stack([rng.multinomial(60, topics[i % 3]) for i in range(150)]).astype(float))
+    dense = make(3, random_state=0).fit(X.toarray())
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", no_large_array(sparse.csr_matrix.toarray))
+    wide = make(3, random_state=0).fit(X)
+    assert agree(wide.labels_, np.arange(150) % 3) and agree(dense.labels_, wide.labels_)
+    assert wide.inertia_ == pytest.approx(dense.inertia_, rel=1e-12)
+    assert wide.inertia_ == pytest.approx(-wide.score(X), rel=1e-12)
+    np.testing.assert_array_equal(wide.transform(X).argmin(axis=1), wide.labels_)
+
+
+def no_large_array(toarray):
+    def checked(rows, *args, **kwargs):
+        assert np.prod(rows.shape) <= 3 * 400, f"{rows.shape} made dense"
+        return toarray(rows, *args, **kwargs)
+
+    return checked
+
+
 # Starts
 
 

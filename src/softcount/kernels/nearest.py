@@ -22,6 +22,10 @@ TILE = 1 << 18
 """Distances held at once."""
 
 
+WIDE = 256
+"""Columns beyond which sparse rows stay sparse."""
+
+
 class State(NamedTuple):
     """What is known of each row: its label (-1: none yet), its weight (an empty array: all one), and bounds.
 
@@ -142,6 +146,8 @@ def advance(rows: Rows, state: State, goal: Goal) -> Moved:
 
 def nearest(rows: Rows, goal: Goal) -> np.ndarray:
     """The nearest centre of each row."""
+    if is_wide(rows):
+        return squares(rows, goal).argmin(axis=1)
     scores = goal.half - np.asarray(rows @ goal.near.T)
     labels = scores.argmin(axis=1)
     least = scores[np.arange(len(labels)), labels]
@@ -155,8 +161,19 @@ def nearest(rows: Rows, goal: Goal) -> np.ndarray:
     return labels
 
 
+def is_wide(rows: Rows) -> bool:
+    """Whether rows are sparse and too wide to be made dense; narrow ones are, and get the labels of dense ones."""
+    return sparse.issparse(rows) and rows.shape[1] > WIDE
+
+
 def squares(rows: Rows, goal: Goal) -> np.ndarray:
-    """Squared distance of each row from each centre, added column by column in float64."""
+    """Squared distance of each row from each centre, added column by column in float64.
+
+    Of wide sparse rows by products: a row of words has thousands of zeros for every cell.
+    """
+    if is_wide(rows):
+        apart = squared_norms(rows)[:, None] - 2.0 * np.asarray(rows @ goal.across) + 2.0 * goal.half
+        return np.maximum(apart, 0.0)
     dense = densely(rows)
     total = np.zeros((len(dense), len(goal.centres)))
     for column, line in zip(dense.T, goal.across, strict=True):
@@ -166,7 +183,7 @@ def squares(rows: Rows, goal: Goal) -> np.ndarray:
 
 def squared_norms(rows: Rows) -> np.ndarray:
     if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+        return _row_sums(np.square(rows.data, dtype=np.float64), rows)
     return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
 
 
@@ -176,12 +193,27 @@ def densely(rows: Rows) -> np.ndarray:
 
 def spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distance of each row from its own centre, by differences in float64."""
+    if is_wide(rows):
+        return _sparse_spread(rows, labels, centres)
     out = np.empty(rows.shape[0])
     step = max(1, TILE // max(centres.shape[1], 1))
     for start in range(0, len(out), step):
         apart = densely(rows[start : start + step]) - centres[labels[start : start + step]]
         out[start : start + step] = np.einsum("ij,ij->i", apart, apart)
     return out
+
+
+def _sparse_spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """As `spread`: differences where a row has a cell; elsewhere what is left of its centre's square."""
+    own = np.repeat(labels, np.diff(rows.indptr))
+    at = centres[own, rows.indices]
+    ends = np.einsum("kj,kj->k", centres, centres)[labels]
+    return np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0)
+
+
+def _row_sums(cells: np.ndarray, like: Rows) -> np.ndarray:
+    """The sum of each row's cells, stored as those of a sparse matrix."""
+    return np.asarray(sparse.csr_matrix((cells, like.indices, like.indptr), like.shape).sum(axis=1)).ravel()
 
 
 def _falls(rows: Rows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:

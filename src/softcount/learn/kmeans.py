@@ -33,6 +33,9 @@ SAME = 1e-9
 TRIES = 3
 """Tries in a row, per centre, to find a better place for one: with 1, 5 of 30 fits missed the best of iris in six."""
 
+NARROW = 16
+"""Cells of a row up to which a distance is one distance; one between rows of 200 words is a dozen."""
+
 AFFORDED = 2_000_000
 """Distances that one round of such tries may take: large tables get few of them."""
 
@@ -213,12 +216,13 @@ def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[st
 def relocated(small: Engine, draws: Draws, best: Descent, wish: Wish) -> Descent:
     """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
     stop, failed, spent = Stop(wish.stop.max_iter, 0.0), 0, 0
-    tries = min(TRIES * wish.clusters, AFFORDED // (len(small.points) * wish.clusters)) if wish.clusters > 1 else 0
+    turn = int(len(small.points) * wish.clusters * max(1.0, small.points.cells / NARROW))
+    tries = min(TRIES * wish.clusters, AFFORDED // turn) if wish.clusters > 1 else 0
     while failed < tries and spent < ENOUGH:
         again = exchanged(small, descend(small, draws.moved_one(best.centres, failed), stop), stop)
         failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
         best = best if failed else again
-        spent += again.turns * len(small.points) * wish.clusters
+        spent += again.turns * turn
     return best
 
 
@@ -245,7 +249,7 @@ def exchanged(small: Engine, end: Descent, stop: Stop) -> Descent:
 def one_row_moved(points: Points, end: Descent) -> np.ndarray | None:
     """The centres after the single move that lowers the cost most; None where none does."""
     assert points.weights is not None
-    rows, weights, own = densely(points.rows), points.weights, end.labels
+    rows, weights, own = points.rows, points.weights, end.labels
     mass = np.bincount(own, weights, len(end.centres))
     apart = squares(rows, goal_of(end.centres, rows.dtype, mass, mass[:0]))
     here = np.arange(len(own))
@@ -258,8 +262,9 @@ def one_row_moved(points: Points, end: Descent) -> np.ndarray | None:
     if not gain[row] > SAME * end.cost:
         return None
     centres, old, new = end.centres.copy(), own[row], int(joining[row].argmin())
-    centres[old] += (centres[old] - rows[row]) * weights[row] / (mass[old] - weights[row])
-    centres[new] += (rows[row] - centres[new]) * weights[row] / (mass[new] + weights[row])
+    cells = densely(rows[[row]])[0]
+    centres[old] += (centres[old] - cells) * weights[row] / (mass[old] - weights[row])
+    centres[new] += (cells - centres[new]) * weights[row] / (mass[new] + weights[row])
     return centres
 
 

@@ -205,5 +205,10 @@ class Points:
         return int(self.rows.shape[0])
 
     @property
+    def cells(self) -> float:
+        """How many cells a row has, or has stored, on average."""
+        return self.rows.nnz / max(len(self), 1) if sparse.issparse(self.rows) else float(self.rows.shape[1])
+
+    @property
     def mass(self) -> float:
         return float(len(self) if self.weights is None else self.weights.sum())
