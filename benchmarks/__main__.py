@@ -24,6 +24,8 @@ SUITES = {
     "auto": "how many classes Adult has, found",
     "kmeans": "k-means to convergence beside scikit-learn and faiss",
     "frame": "a mixed pandas frame to a fitted model beside a scikit-learn pipeline",
+    "words": "20 Newsgroups to a matrix of word counts beside CountVectorizer",
+    "documents": "20 Newsgroups from a folder to a model to predictions beside a scikit-learn pipeline",
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 1 GB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",

@@ -13,6 +13,7 @@ from typing import Any
 
 from exact import multinormals, normals, part_of, solve
 from shaped import gamma_density, gammas, student_height, students
+from worded import text_density, text_fit
 
 Cells = Sequence[Any]
 Group = dict[str, Any]
@@ -39,6 +40,8 @@ STEPS = 1_000
 
 def log_density(family: Any, cell: Any, group: Group, levels: Sequence[Any] = ()) -> float:
     """The log-density of one cell; nothing there says nothing."""
+    if family.name == "text":
+        return text_density(family.model, cell, group, levels)
     return DENSITIES[family.name](cell, group, levels)
 
 
@@ -189,6 +192,8 @@ def estimate(
     family: Any, cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any] = ()
 ) -> list[Group]:
     """Each group's parameters from the rows' memberships and a prior of `prior` imagined counts."""
+    if family.name == "text":
+        return text_fit(family.model, cells, members, prior, how, levels)
     return ESTIMATES[family.name](cells, members, prior, how, levels)
 
 

@@ -30,7 +30,7 @@ BAD_KINDS = {
     "a class": ({"size": sc.Normal}, ("'size'", "not a kind")),
     "a number": ({"size": 3}, ("'size'", "3")),
     "nothing": ({"size": None}, ("'size'", "None")),
-    "text": ({"colour": "text"}, ("'colour'", "ignore")),
+    "text of a block": ({("colour", "size"): "text"}, ("text is for a single column",)),
     "no such column": ({"sise": "normal"}, ("'sise'", "Did you mean 'size'")),
     "no such column in a block": ({("size", "length"): "multinormal"}, ("'length'", "not in the table")),
     "several for one": ({("size", "visits"): "normal"}, ("normal is for a single column", "2 of them")),

@@ -9,12 +9,18 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.learn.em import Stop
 from softcount.learn.evaluate import SMALLEST, Evaluation, Split, cross_validate, hold_out
+from softcount.learn.fold_words import FoldWords
+from softcount.learn.folds import folded
 from softcount.learn.plan import Plan
 from softcount.models.leaves import wishes_of
 from softcount.run.threads import Threads
@@ -232,3 +238,156 @@ def test_fewer_than_two_folds_are_refused(folds):
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(DataError, match="between 0 and 1"):
         evaluated(FRAME, Y, share=share)
+
+
+# How sure, and how right
+
+
+def stated(frame, y, weights=None, folds=5, **how):
+    """Every row's predicted class and the probability it is stated with, by a refit of the other folds."""
+    part, found, sure = folds_of(len(y), folds, 0), np.empty(len(y), dtype=object), np.empty(len(y))
+    weights = np.ones(len(y)) if weights is None else weights
+    for fold in range(folds):
+        train = part != fold
+        model = sc.NaiveBayes(kinds=KINDS, n_jobs=1, **how).fit(frame[train], y[train], weights[train])
+        proba = model.predict_proba(frame[~train])
+        found[~train], sure[~train] = model.classes_[proba.argmax(axis=1)], proba.max(axis=1)
+    return found, sure
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_balanced_accuracy_and_reliability_are_those_of_refits(weighted):
+    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float) if weighted else np.ones(150)
+    found = evaluated(FRAME, Y, weights=weights)
+    names, sure = stated(FRAME, Y, weights)
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(Y, names, sample_weight=weights), abs=1e-9)
+    assert found.baseline_balanced_accuracy == 0.5
+    error = 0.0
+    for part in found.reliability:
+        inside = [i for i in range(150) if part.low <= sure[i] < part.high or (part.high == 1 and sure[i] == 1)]
+        mass = sum(weights[i] for i in inside)
+        claim = sum(weights[i] * sure[i] for i in inside) / mass
+        right = sum(weights[i] * (names[i] == Y[i]) for i in inside) / mass
+        assert (part.rows, part.stated, part.right) == pytest.approx((mass, claim, right))
+        error += mass * abs(claim - right)
+    assert sum(part.rows for part in found.reliability) == weights.sum()
+    assert found.calibration_error == pytest.approx(error / weights.sum())
+
+
+def test_classes_that_no_row_held_out_has_do_not_count_in_the_balance():
+    y = np.where(np.arange(150) == next(np.flatnonzero(folds_of(150, 2, 0, 0.3) == 1).flat), "lone", Y)
+    found = evaluated(FRAME, y, share=0.3)
+    assert found.baseline_balanced_accuracy == 0.5
+    assert found.balanced_accuracy > 0.7
+
+
+# Text
+
+WORDS = ["ripe", "sweet", "soft", "green", "hard", "sour", "the", "a", "fruit", "is"]
+THEIRS = {"multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB}
+
+
+def notes(rows: int = 150, seed: int = 0) -> list[str]:
+    """Documents in which every third row has a word of its own, so that each fold has words no other knows."""
+    rng = np.random.default_rng(seed)
+    lean = np.where(Y[:rows] == "ripe", 0, 3)
+    own = [f"own{i}" if i % 3 == 0 else "" for i in range(rows)]
+    drawn = [rng.choice(WORDS[k : k + 4] + WORDS[5:], rng.integers(2, 9)) for k in lean]
+    return [" ".join([*words, word]) for words, word in zip(drawn, own, strict=True)]
+
+
+def by_peer(documents, y, model, part, tested):
+    """Predictions of scikit-learn's pipeline, fitted on the training rows alone."""
+    y, found, told = np.asarray(y), [], []
+    for fold in tested:
+        train = part != fold
+        reader, other = CountVectorizer(), THEIRS[model]()
+        other.fit(reader.fit_transform(np.array(documents, dtype=object)[train]), y[train])
+        found.append(other.predict_proba(reader.transform(np.array(documents, dtype=object)[~train])))
+        told.append(y[~train])
+    return np.concatenate(found), np.concatenate(told), other.classes_
+
+
+def as_the_peer(found: Evaluation, peer) -> None:
+    proba, told, classes = peer
+    assert found.accuracy == accuracy_score(told, classes[proba.argmax(axis=1)])
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(told, classes[proba.argmax(axis=1)]))
+    proba = np.clip(proba, SMALLEST, 1.0)
+    assert found.log_loss == pytest.approx(log_loss(told, proba / proba.sum(axis=1, keepdims=True)), abs=1e-9)
+
+
+@pytest.mark.parametrize("model", THEIRS)
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_words_that_no_training_row_holds_are_no_evidence(model, share):
+    documents, kinds = notes(), {"note": sc.Text(model)}
+    how = {"class_prior": "uniform"} if model == "complement" else {}
+    found = evaluated(pd.DataFrame({"note": documents}), Y, kinds, folds=5, share=share, **how)
+    part = folds_of(150, 5, 0, share)
+    as_the_peer(found, by_peer(documents, Y, model, part, range(5 if share is None else 1)))
+
+
+@pytest.mark.parametrize("model", THEIRS)
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_real_messages_are_judged_as_by_a_pipeline_of_the_training_rows(data, model, share):
+    lines = data("sms_spam/SMSSpamCollection").read_text(encoding="utf-8").splitlines()
+    y, documents = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    how = {"class_prior": "uniform"} if model == "complement" else {}
+    found = evaluated(pd.DataFrame({"note": documents}), list(y), {"note": sc.Text(model)}, share=share, **how)
+    as_the_peer(found, by_peer(documents, y, model, folds_of(len(y), 5, 0, share), range(5 if share is None else 1)))
+
+
+@pytest.mark.parametrize("estimate", ["mean", "predictive"])
+def test_text_beside_other_columns_and_with_holes_agrees_with_refits(estimate):
+    kinds = KINDS | {"note": "text"}
+    documents = [None if i % 11 == 0 else text for i, text in enumerate(notes())]
+    frame = FRAME.assign(note=documents)
+    agrees(evaluated(frame, Y, kinds, estimate=estimate), refitted(frame, Y, kinds, estimate=estimate))
+
+
+def test_text_beside_a_block_with_holes_agrees_with_refits():
+    kinds = BLOCKS["multinormal"] | {"note": "text"}
+    frame = wider()[["size", "length", "colour"]].assign(note=notes())
+    frame.loc[::6, "length"] = np.nan
+    found = evaluated(frame, Y, kinds, estimate="mean", stop=Stop(5000, 1e-14), prior={"note": 1.0})
+    expected = refitted(frame, Y, kinds, estimate="mean", max_iter=5000, tol=1e-14, prior={"note": 1.0})
+    assert found.accuracy == pytest.approx(expected[0], abs=0.02)
+    assert found.log_loss == pytest.approx(expected[1], abs=0.02)
+
+
+def test_weights_count_in_the_words_too():
+    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float)
+    frame, kinds = pd.DataFrame({"note": notes()}), {"note": "text"}
+    agrees(evaluated(frame, Y, kinds, weights=weights), refitted(frame, Y, kinds, weights=weights))
+
+
+def test_a_sparse_table_agrees_with_refits():
+    counts = CountVectorizer(max_features=12).fit_transform(notes())
+    codes = (Y == "sour").astype(np.int32)
+    table = open_table(sparse.csr_matrix(counts), labels=codes)
+    with Threads(2) as threads:
+        models = folded(table, Plan(), threads, Split(5, 0), ["ripe", "sour"])
+        answers = [found for task in table.tasks() for found in models.answers(task())]
+    for found in answers:
+        train = folds_of(150, 5, 0) != found.fold
+        plain = sc.NaiveBayes().fit(counts[train], codes[train])
+        mine = found.joint - np.logaddexp.reduce(found.joint, axis=1)[:, None]
+        np.testing.assert_allclose(mine, plain.predict_log_proba(counts[found.rows]), atol=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_words_by_fold_are_the_same_however_many_parts_they_come_in(seed, parts):
+    rng = np.random.default_rng(seed)
+    bag = sparse.random(60, 7, 0.3, "csr", rng=rng, data_rvs=lambda n: rng.integers(1, 5, n).astype(float))
+    groups = rng.integers(-1, 6, 60)  # two classes in three folds, or no class
+    order = rng.permutation(2)
+    total = None
+    for rows in np.array_split(np.arange(60), parts):
+        part = FoldWords.of(bag[rows], groups[rows], None)
+        total = part if total is None else total + part
+    for fold in range(3):
+        expected = np.zeros((2, 7))
+        for k in range(2):
+            expected[order[k]] = bag.toarray()[groups == 3 * k + fold].sum(axis=0)
+        np.testing.assert_array_equal(total.fold(fold, 3, order, 2), expected)
+    np.testing.assert_array_equal(total.total(3, order, 2).sum(axis=0), bag.toarray()[groups >= 0].sum(axis=0))

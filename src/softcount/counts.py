@@ -77,6 +77,10 @@ class Counts:
 
 
 def _added(left: Twofold, right: Twofold, sign: float) -> Twofold:
+    join = getattr(left, "joined", None) if type(left) is type(right) and sign > 0 else None
+    if join is not None:
+        joined: Twofold = join(right)  # counts that wait to be added up
+        return joined
     if left.shape != right.shape:
         shape = tuple(max(pair) for pair in zip(left.shape, right.shape, strict=True))
         left, right = _padded(left, shape), _padded(right, shape)

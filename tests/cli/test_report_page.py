@@ -15,7 +15,7 @@ from softcount.report.columns import schema_page
 from softcount.report.fit import FitReport, fit_document, fit_page
 from softcount.report.model import model_page
 from softcount.report.page import Page, plain, show
-from softcount.report.reasons import explanation_page
+from softcount.report.reasons import add_reasons
 from softcount.report.text import cell_width
 
 EVALUATION = SimpleNamespace(
@@ -26,6 +26,10 @@ EVALUATION = SimpleNamespace(
     baseline_accuracy=0.75,
     baseline_log_loss=0.5623,
     folds=[],
+    balanced_accuracy=0.8333,
+    baseline_balanced_accuracy=0.5,
+    reliability=(),
+    calibration_error=0.1,
 )
 
 
@@ -106,6 +110,7 @@ def test_the_fit_page_says_what_was_promised():
         "5-fold cross-validation",
         "87.5 %",
         "75.0 %",
+        "83.3 %",
         "0.25",
         "0.5623",
         "Columns that matter most",
@@ -171,7 +176,9 @@ def test_the_reasons_are_ordered_by_weight_and_add_up():
 
     heads = {"(row)": [3], "(class)": ["a"], "(against)": ["b"]}
     line = {**heads, "(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(total)": [2.75]}
-    text = plain(explanation_page(pa.table(line), [{"size": "1.5", "colour": "red"}]))
+    page = Page()
+    add_reasons(page, pa.table(line).to_pylist()[0], {"size": "1.5", "colour": "red"})
+    text = plain(page)
     assert "Row 3: a rather than b" in text
     assert [line.split()[0] for line in text.splitlines()[2:]] == ["colour", "(prior)", "size", "(total)"]
     assert "+2.75" in text

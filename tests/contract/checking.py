@@ -18,6 +18,11 @@ def fitted(example: Example, rows: Any, names: Any, how: str = "mean", prior: An
     return model.fit(example.table(rows), names).fitted_
 
 
+def dense(features: Any) -> np.ndarray:
+    """Features as an array, also where a family keeps them sparse."""
+    return features.toarray() if hasattr(features, "toarray") else features
+
+
 def worked(example: Example, how: str = "mean") -> Fitted:
     """The example's own rows in two classes, by turns."""
     return fitted(example, example.values, ["uv"[i % 2] for i in range(len(example.values))], how)

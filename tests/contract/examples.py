@@ -30,6 +30,7 @@ from softcount.families import (
     Normal,
     Poisson,
     Student,
+    Text,
 )
 
 Row = tuple[Any, ...]
@@ -46,6 +47,10 @@ LAWS = settings(
     phases=(Phase.explicit, Phase.generate),  # these tables are small; making them smaller takes minutes
     suppress_health_check=list(HealthCheck),
 )
+
+
+TOLD_BY = ("tied", "variance", "covariance", "freedom", "model")
+"""Settings that two examples of one family differ by."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,8 @@ class Example:
     @property
     def title(self) -> str:
         """The family's name with the settings it differs by."""
-        own = [str(getattr(self.family, name, None)) for name in ("tied", "variance", "covariance", "freedom")]
-        return "-".join([self.family.name, *(word for word in own if word not in ("None", "full"))])
+        own = [str(getattr(self.family, name, None)) for name in TOLD_BY]
+        return "-".join([self.family.name, *(word for word in own if word not in ("None", "full", "multinomial"))])
 
     @property
     def kinds(self) -> dict[Key, Family | str]:
@@ -78,6 +83,11 @@ class Example:
     def keys(self) -> tuple[Key, ...]:
         """The keys of `params_`: each column, or the block."""
         return (self.columns,) if self.family.block else self.columns
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the family refuses a table without any level or word."""
+        return isinstance(self.family, (Joint, Text))
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """An Arrow table of these rows; None is a missing cell."""
@@ -136,6 +146,12 @@ def _words() -> Any:
     return st.tuples(FEW, FEW, FEW)
 
 
+def _documents() -> Any:
+    """A document of a few words, now and then without any; or none at all."""
+    words = st.sampled_from(["ant", "bee", "cat", "dog"])
+    return st.tuples(kept(st.lists(words, max_size=6).map(" ".join)))
+
+
 def _fixed(cells: Any) -> Any:
     return lambda *units: cells
 
@@ -146,6 +162,11 @@ DELAYS: tuple[Row, ...] = ((0.5,), (-1.25,), (None,), (41.0,), (0.75,), (1.5,), 
 PAIRS: tuple[Row, ...] = (
     (1.0, 10.0), (2.0, 14.5), (None, 11.0), (4.5, 20.0), (3.0, None), (0.5, 9.0), (7.0, 26.0), (6.0, 24.5), (2.5, 13.0),
 )  # fmt: skip
+
+
+def text(family: Family) -> Example:
+    notes = ("ant bee ant", "bee dog", None, "cat cat cat bee", "", "dog ant bee", "cat ant")
+    return Example(family, ("note",), tuple((note,) for note in notes), _fixed(_documents()), (TEXT,))
 
 
 def normal(family: Family) -> Example:
@@ -185,6 +206,8 @@ EXAMPLES = (
         Multinomial(), ("ant", "bee", "cat"), ((1, 0, 2), (0, 3, 1), (None, 2, 2), (4, 0, 0), (0, 1, 5), (0, 0, 0)),
         _fixed(_words()), (WHOLE, WHOLE, WHOLE), dotted=True,
     ),
+    text(Text()),
+    text(Text("bernoulli")),
     Example(
         Binomial(), ("hits", "shots"), ((1, 3), (0, 2), (None, 4), (5, 6), (2, 2), (0, 0), (1, None)),
         _fixed(_trials()), (WHOLE, WHOLE), dotted=True,
@@ -227,7 +250,7 @@ def rows_of(draw: Any, example: Example, least: int = 6, most: int = 18, whole: 
     rows = draw(st.lists(cells, min_size=least, max_size=most))
     if draw(st.integers(0, 7)) == 0:
         rows = [rows[0]] * len(rows)
-    if isinstance(example.family, Joint):  # which refuses a column that has no level
+    if example.needs_values:
         rows[:2] = example.values[:2]
     return rows
 

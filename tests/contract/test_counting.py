@@ -40,7 +40,7 @@ def test_two_halves_add_to_the_whole(example: Example) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
         names = told(naive_bayes, names)
         cut = data.draw(st.integers(2, len(rows) - 2))
-        if isinstance(example.family, Joint):
+        if example.needs_values:
             rows[cut : cut + 2] = rows[:2]
         halves = [slice(None, cut), slice(cut, None)]
         parts = [naive_bayes(example.kinds, example.table(rows[s]), names[s], estimate=how) for s in halves]
@@ -60,7 +60,7 @@ def test_rows_added_later_are_rows_seen_at_once(example: Example) -> None:
     def law(data: Any) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
         names = told(naive_bayes, names)
-        if isinstance(example.family, Joint):
+        if example.needs_values:
             rows[4:6] = rows[:2]
         grown = sc.NaiveBayes(kinds=example.kinds, n_jobs=1)
         grown.partial_fit(example.table(rows[:4]), names[:4], classes=["u", "v", "w"])
@@ -82,7 +82,7 @@ def test_rows_forgotten_were_never_there(example: Example) -> None:
     def law(data: Any) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
         names = told(naive_bayes, names)
-        if isinstance(example.family, Joint):
+        if example.needs_values:
             rows[4:6] = rows[:2]
         model = naive_bayes(example.kinds, example.table(rows), names)
         before = model.counts_

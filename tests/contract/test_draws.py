@@ -32,6 +32,8 @@ def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> No
         check_shares(np.bincount(drawn, minlength=len(leaf.setting.levels) + 1)[1:], group["probability"])
     elif leaf.family.name == "multinomial":
         check_shares(drawn.sum(axis=0), group["probability"])
+    elif leaf.family.name == "text":
+        check_documents(leaf, drawn, group)
     elif leaf.family.name == "binomial":
         share = group["probability"]
         check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
@@ -46,6 +48,19 @@ def check_shares(counts: np.ndarray, shares: Any) -> None:
     shares = np.asarray(shares)
     assert counts.sum() == DRAWS
     assert np.all(np.abs(counts - DRAWS * shares) <= 6 * np.sqrt(DRAWS * shares * (1 - shares)) + 1e-9)
+
+
+def check_documents(leaf: Any, drawn: Any, group: oracle.Group) -> None:
+    """Words in their shares, as many as the group's documents usually have."""
+    counts, shares = np.asarray(drawn.sum(axis=0)).ravel(), np.asarray(group["probability"])
+    assert counts[0] == DRAWS and drawn.shape == (DRAWS, len(shares) + 1)
+    if leaf.family.model == "bernoulli":
+        assert drawn.max() == 1
+        whole = float(DRAWS)
+    else:
+        whole = counts[1:].sum()
+        assert abs(whole - DRAWS * group["length"]) <= 6 * np.sqrt(DRAWS * group["length"])
+    assert np.all(np.abs(counts[1:] - whole * shares) <= 6 * np.sqrt(whole * shares * (1 - shares)) + 1e-9)
 
 
 def check_steps(drawn: np.ndarray, cdf: Any) -> None:

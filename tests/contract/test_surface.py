@@ -23,6 +23,7 @@ NAMED = {
     "poisson": {"rate"},
     "multinormal": {"mean", "covariance"},
     "multinomial": {"probability"},
+    "text": {"probability", "length"},
     "binomial": {"probability"},
     "gamma": {"mean", "shape"},
     "student": {"mean", "spread", "freedom"},
@@ -48,6 +49,8 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
             wide = len(model.levels[key]) if example.family.discrete else len(example.columns)
             assert params["probability"].shape == (2, wide)
             np.testing.assert_allclose(params["probability"].sum(axis=1), 1.0, rtol=1e-14)
+        elif example.family.name == "text":
+            assert params["probability"].shape == (2, len(model.levels[key])) and params["length"].shape == (2,)
         elif example.family.name == "multinormal":
             d = len(example.columns)
             assert params["mean"].shape == (2, d) and params["covariance"].shape == (2, d, d)
@@ -65,7 +68,7 @@ def test_levels_are_sorted_and_columns_keep_their_keys(model: Model) -> None:
         assert set(fitted.params_) == {key for part in MIXED.parts for key in part.keys}
         assert set(fitted.counts_) == {"(groups)", *fitted.params_}
         for levels in fitted.levels_.values():
-            assert levels == sorted(levels)
+            assert list(levels) == sorted(levels)
         for counts in fitted.counts_:
             assert fitted.counts_[counts].shape[0] == 2
 
@@ -95,6 +98,8 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "joint": 2 * 5,
         "poisson": 2,
         "multinomial": 2 * 2,
+        "text": 2 * 3,
+        "text-bernoulli": 2 * 4,
         "binomial": 2,
         "normal": 4,
         "normal-classes": 3,

@@ -55,12 +55,13 @@ def test_a_broken_file_is_refused_in_one_clear_line(tmp_path: Path, content: byt
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_a_folder_and_a_closed_file_are_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
     written(tmp_path / "cars.csv", GOOD)
     with pytest.raises(DataError, match=r"no such file. Did you mean .*cars\.csv"):
         open_table(tmp_path / "car.csv")
-    with pytest.raises(DataError, match="is a folder"):
-        open_table(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="empty holds no documents"):
+        open_table(tmp_path / "empty")
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ Example:
   softcount fit adult.csv --target income
   softcount predict adult.sc new.csv -o predicted.csv
 
-DATA is CSV or TSV (also gzipped) or Parquet, or - for standard input.
+DATA is CSV or TSV (also gzipped) or Parquet, a folder or tar file of documents, or - for standard input.
 Results go to standard output, messages to standard error.
 Exit codes: 0 done, 2 usage, 3 data, 4 model file, 5 resources, 130 interrupted."""
 

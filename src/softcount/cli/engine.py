@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from softcount.cli.reading import Cells, Texts, Way, default_target, source_like, source_of
 from softcount.errors import DataError, ModelFileError
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from softcount.models.fitted import Fitted
     from softcount.models.leaves import Wishes
     from softcount.run.threads import Threads
-    from softcount.table import Chunk, Key, Schema, Table
+    from softcount.table import Key, Schema, Table
+    from softcount.table.source import Source
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
@@ -44,10 +46,23 @@ class FitRequest:
     estimate: str = "mean"
     holdout: float | None = None
     folds: int | None = None
+    calibrate: str | None = None
     seed: int = 0
     criterion: str | None = None
     starts: int | None = None
     jobs: int | None = None
+    texts: Texts = field(default_factory=Texts)
+    lines: bool = False
+    unlabelled_weight: float | None = None
+
+    @property
+    def cells(self) -> Cells:
+        return Cells(self.missing, self.no_header, "lines" if self.lines else None)
+
+    @property
+    def looks_for_classes(self) -> bool:
+        """Whether something was asked that only makes sense where the classes are not known."""
+        return any(asked is not None for asked in (self.classes, self.criterion, self.starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ class Learned:
 # -- reading
 
 
-def wishes(kinds: Mapping[str, str]) -> Wishes:
+def wishes(kinds: Mapping[Any, Any]) -> Wishes:
     """What --kind asked for. A block's columns are divided by commas."""
     from softcount.families import FAMILIES
     from softcount.models.leaves import wishes_of
@@ -71,29 +86,32 @@ def wishes(kinds: Mapping[str, str]) -> Wishes:
     return wishes_of({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in kinds.items()})
 
 
-def open_data(
+def open_data(data: str, asked: Wishes, cells: Cells, tell: Tell = keep_quiet) -> Table:
+    """The table to learn from, its first rows looked at."""
+    return _table_of(source_of(data, cells, _bytes_read(tell)), asked, cells)
+
+
+def _table_of(source: Source, asked: Wishes, cells: Cells, **sides: Any) -> Table:
+    from softcount.table import MISSING, open_table
+
+    kinds: Any = asked.forced
+    return open_table(source, kinds=kinds, missing=cells.missing or MISSING, **sides)
+
+
+def open_like(
+    fitted: Fitted,
     data: str,
-    asked: Wishes,
     missing: tuple[str, ...],
     no_header: bool,
     tell: Tell = keep_quiet,
-    **sides: Any,
+    way: Way | None = None,
+    loose: Way = "lines",
 ) -> Table:
-    """The table to learn from, its first rows looked at."""
-    from softcount.table import MISSING, open_table
-
-    progress = _bytes_read(tell)
-    kinds: Any = asked.forced
-    return open_table(data, kinds=kinds, missing=missing or MISSING, header=not no_header, progress=progress, **sides)
-
-
-def open_like(fitted: Fitted, data: str, missing: tuple[str, ...], no_header: bool, tell: Tell = keep_quiet) -> Table:
-    """A table to be answered for, read as the model's own was."""
+    """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
     from softcount.table import open_table
 
-    words = missing or fitted.schema.missing
-    progress = _bytes_read(tell)
-    return open_table(data, schema=fitted.schema, missing=words, header=not no_header, progress=progress)
+    source = source_like(fitted, data, Cells(missing, no_header, way, loose), _bytes_read(tell))
+    return open_table(source, schema=fitted.schema, missing=missing or fitted.schema.missing)
 
 
 def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
@@ -108,6 +126,7 @@ def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
     while True:
         try:
             with Threads() as threads:
+                table.gather_words(threads.map)
                 rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
             return table.settle().schema, table.missing, rows
         except Contradiction as why:
@@ -121,10 +140,7 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
     """Learn what was asked for and try it on unseen rows."""
     from softcount.run.threads import Threads
 
-    asked = wishes(request.kinds)
-    table = open_data(
-        request.data, asked, request.missing, request.no_header, tell, target=request.target, weight=request.weight
-    )
+    request, asked, table = opened(request, tell)
     with Threads(request.jobs) as threads:
         if request.target is None:
             return Learned(_grouped(request, asked, table, threads, tell), None, table.n_rows or 0)
@@ -133,10 +149,48 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
         return Learned(fitted, tried, table.n_rows or 0)
 
 
+def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Wishes, Table]:
+    """The table to learn from, what is asked of its columns, and the request with its target settled.
+
+    Documents in folders are learned from to tell the folder, unless classes are to be looked for.
+    """
+    source = source_of(request.data, request.cells, _bytes_read(tell))
+    chosen = request.target is None and not request.looks_for_classes and default_target(source)
+    request = replace(request, target=chosen or request.target)
+    if request.target is None:
+        _refuse_unlabelled(request)
+    asked, sides = wishes(request.kinds), {"target": request.target, "weight": request.weight}
+    table = _table_of(source, asked, request.cells, **sides)
+    kinds, notes = request.texts.kinds(table), table.notes
+    if kinds:
+        asked = wishes({**request.kinds, **kinds})  # type: ignore[dict-item]
+        table = _table_of(source, asked, request.cells, **sides)
+        table.notes = notes
+    if chosen:
+        table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
+    elif request.target is None and default_target(source):
+        table.notes.append("the sub-folders are not used: classes are looked for")
+    return request, asked, table
+
+
+def _refuse_unlabelled(request: FitRequest) -> None:
+    for name in ("holdout", "folds", "calibrate", "unlabelled_weight"):
+        if getattr(request, name) is not None:
+            option = name.replace("_", "-")
+            raise DataError(
+                f"--{option} needs something to predict, and {request.data} has no sub-folders for classes."
+            )
+
+
 def _labelled(request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell) -> Fitted:
+    from softcount.learn.calibrate import calibrated
     from softcount.learn.labelled import fit_labelled
 
-    return fit_labelled(table, _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows")), threads)
+    plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
+    fitted = fit_labelled(table, plan, threads)
+    if request.calibrate is None or fitted.interrupted:
+        return fitted
+    return calibrated(fitted, table, replace(plan, watch=None), threads, request.calibrate)
 
 
 def _grouped(request: FitRequest, asked: Wishes, table: Table, threads: Threads, tell: Tell) -> Fitted:
@@ -158,7 +212,16 @@ def _plan(request: FitRequest, asked: Wishes, prior: float | str, watch: Any) ->
     chosen = prior if request.prior is None else request.prior
     how: Any = request.estimate
     stop = Stop(accelerate=True)
-    return Plan(wishes=asked, prior=chosen, estimate=how, stop=stop, target=request.target, watch=watch)
+    weight = 1.0 if request.unlabelled_weight is None else request.unlabelled_weight
+    return Plan(
+        wishes=asked,
+        prior=chosen,
+        estimate=how,
+        unlabelled_weight=weight,
+        stop=stop,
+        target=request.target,
+        watch=watch,
+    )
 
 
 def _evaluated(request: FitRequest, asked: Wishes, table: Table, threads: Threads) -> Evaluation | None:
@@ -192,10 +255,12 @@ def load(path: str) -> Fitted:
     from softcount.files.archive import read
     from softcount.files.centres import holds_centres
     from softcount.files.model import load_model
+    from softcount.files.vocabulary import refuse_vocabulary
 
     document, arrays = read(Path(path))
     if holds_centres(document):
         raise _centres(path, document, arrays)
+    refuse_vocabulary(path, document)
     return load_model(path, (document, arrays))[0]
 
 
@@ -274,56 +339,3 @@ def sample(fitted: Fitted, n: int, given: Mapping[Key, Any], seed: int) -> pa.Ta
     from softcount.models.answers import sampled
 
     return pa.table(sampled(fitted, n, given, np.random.default_rng(seed)))
-
-
-@dataclass(frozen=True, slots=True)
-class KeptChunks:
-    """A few chunks of a table, to be gone through as a table is."""
-
-    chunks: list[Chunk]
-    n_rows: int
-
-    def tasks(self) -> list[Callable[[], Chunk]]:
-        return [lambda chunk=chunk: chunk for chunk in self.chunks]  # type: ignore[misc]
-
-
-def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> KeptChunks:
-    """The chunks that hold the rows (counted from 1); every chunk where none are named."""
-    wanted, kept, n_rows = set(rows), [], 0
-    for chunk in fitted.chunks(table):
-        n_rows += chunk.n_rows
-        here = range(chunk.start + 1, chunk.start + chunk.n_rows + 1)
-        if not wanted or not wanted.isdisjoint(here):
-            kept.append(chunk)
-    check_rows(wanted, n_rows)
-    return KeptChunks(kept, n_rows)
-
-
-def check_rows(rows: Iterable[int], n_rows: int) -> None:
-    for row in sorted(rows):
-        if row > n_rows:
-            raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
-
-
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """Lines of reasons, and what each of the rows that were asked for holds."""
-
-    table: pa.Table
-    cells: list[Mapping[str, str]]
-
-
-def explain(fitted: Fitted, table: Table, rows: Sequence[int], against: str | None) -> Reasons:
-    """The reasons for every row, or for the rows asked for, counted from 1."""
-    from softcount.cli.known import class_value
-    from softcount.models.answers import explained
-    from softcount.report.reasons import cells_of, reasons_table, rows_of
-
-    chosen = None if against is None else class_value(fitted, against, "--against")
-    kept: Any = chunks_with(fitted, table, rows)
-    numbers = rows_of(kept.chunks)
-    reasons = reasons_table(fitted, explained(fitted, kept, chosen), numbers)
-    if not rows:
-        return Reasons(reasons, [])
-    places = {row: place for place, row in enumerate(numbers)}
-    return Reasons(reasons.take([places[row] for row in rows]), [cells_of(fitted, kept.chunks, row) for row in rows])

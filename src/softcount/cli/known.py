@@ -74,6 +74,8 @@ def _value(fitted: Fitted, key: Key, text: str) -> Any:
     if key == fitted.target and fitted.classes is not None:
         return class_value(fitted, text, "--given")
     spec = fitted.schema[key]
+    if spec.kind == "text":  # its levels are words, the value is a document
+        return text
     return _finite(key, text) if spec.kind.numeric else _level(spec.levels, text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ CRITERIA = ("evidence", "bic", "icl", "cv")
 
 HOW = ("ml", "map", "mean", "predictive")
 """Ways to turn counts into probabilities."""
+
+METHODS = ("temperature", "isotonic")
+"""Ways to calibrate probabilities."""
 
 
 def data_argument(command: Command) -> Command:
@@ -56,7 +59,7 @@ def reading_options(command: Command) -> Command:
         multiple=True,
         metavar="COL=KIND",
         callback=understood_kinds,
-        help="Declare a column's kind (categorical, normal, poisson, ..., ignore), or a block of columns' "
+        help="Declare a column's kind (categorical, normal, poisson, text, ..., ignore), or a block of columns' "
         "(x,y=multinormal). May be repeated.",
     )
     return kind(cell_options(command))
@@ -75,6 +78,25 @@ def cell_options(command: Command) -> Command:
         "--no-header", "no_header", is_flag=True, help="The first line is data; columns are c1, c2, ..."
     )
     return missing(header(command))
+
+
+def lines_option(command: Command) -> Command:
+    return click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document.")(command)
+
+
+def document_option(command: Command) -> Command:
+    return click.option("--document", "document", is_flag=True, help="The whole of DATA is one document.")(command)
+
+
+def lines_way(lines: bool) -> Literal["lines"] | None:
+    return "lines" if lines else None
+
+
+def way_of(lines: bool, document: bool) -> Literal["lines", "document"] | None:
+    """How DATA is to be read; None where its content decides."""
+    if lines and document:
+        raise click.UsageError("--lines and --document cannot both be given")
+    return "document" if document else lines_way(lines)
 
 
 def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:

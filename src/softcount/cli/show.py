@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from softcount.cli.options import cell_options, json_option, model_argument, optional_data_argument
+from softcount.cli.options import (
+    cell_options,
+    json_option,
+    lines_option,
+    lines_way,
+    model_argument,
+    optional_data_argument,
+)
 
 if TYPE_CHECKING:
     from softcount.cli.engine import OnlyCentres
+    from softcount.cli.reading import Cells
     from softcount.models.classes import Sorting
     from softcount.models.fitted import Fitted
 
@@ -24,7 +32,10 @@ With DATA, its rows are sorted into the classes: the surest and least sure membe
 are, and those that fit worst, with the columns that make them odd. Rows are counted from 1.
 
 Influence is how far a class's column departs from the whole table's, in nats, as AutoClass reports it: summed over
-the classes for a column, and relative to the most influential."""
+the classes for a column, and relative to the most influential.
+
+A column of text has the words that most mark each class: likelier there than in all other classes together, ranked
+by how sure that is. Log-odds are in nats."""
 
 
 @click.command("show", epilog=EPILOG, short_help="Say what a model holds.")
@@ -37,18 +48,26 @@ the classes for a column, and relative to the most influential."""
     help="How many of the rows that fit worst to show.  [default: 10]",
 )
 @cell_options
+@lines_option
 @json_option
 def command(
-    model: str, data: str | None, anomalies: int | None, missing: tuple[str, ...], no_header: bool, json_wanted: bool
+    model: str,
+    data: str | None,
+    anomalies: int | None,
+    missing: tuple[str, ...],
+    no_header: bool,
+    lines: bool,
+    json_wanted: bool,
 ) -> None:
     """Say what MODEL holds: its classes, its columns, and how the classes differ.
 
     With DATA, also who of its rows is in which class, and which rows fit nowhere.
     """
-    if data is None and (anomalies is not None or missing or no_header):
-        raise click.UsageError("--anomalies, --missing and --no-header are about DATA, and none is given")
+    if data is None and (anomalies is not None or missing or no_header or lines):
+        raise click.UsageError("--anomalies, --missing, --no-header and --lines are about DATA, and none is given")
     from softcount.cli import engine
     from softcount.cli.outputs import put_document, put_page
+    from softcount.cli.reading import Cells
     from softcount.report.model import model_document, model_page
 
     try:
@@ -58,7 +77,8 @@ def command(
             raise
         show_centres(found, json_wanted)
         return
-    sorting = None if data is None else sort(fitted, data, missing, no_header, 10 if anomalies is None else anomalies)
+    cells = Cells(missing, no_header, lines_way(lines))
+    sorting = None if data is None else sort(fitted, data, cells, 10 if anomalies is None else anomalies)
     if json_wanted:
         put_document(model_document(fitted, sorting, data or ""))
     else:
@@ -76,14 +96,14 @@ def show_centres(found: OnlyCentres, json_wanted: bool) -> None:
         put_page(centres_page(found.centres, found.names))
 
 
-def sort(fitted: Fitted, data: str, missing: tuple[str, ...], no_header: bool, anomalies: int) -> Sorting:
+def sort(fitted: Fitted, data: str, cells: Cells, anomalies: int) -> Sorting:
     """The rows of the table, sorted into the model's classes."""
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
     from softcount.run.progress import progress_on
 
     with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, missing, no_header, tell)
+        table = engine.open_like(fitted, data, cells.missing, cells.no_header, tell, cells.way)
         sorting = engine.sort_rows(fitted, table, anomalies)
     say_what_was_met(fitted, table)
     return sorting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ from softcount.estimators.inputs import (
     refuse_negative,
     say_met,
 )
+from softcount.estimators.texts import documents_in
 from softcount.estimators.understanding import Understanding
 from softcount.learn.em import Stop
 from softcount.learn.plan import Plan
 from softcount.models.answers import CLASS, COUNT, explained, fills, query, sampled
 from softcount.models.fitted import Fitted
-from softcount.models.leaves import Wishes, wishes_of
+from softcount.models.leaves import Wishes, kind_of, wishes_of
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table
 from softcount.table.schema import Key
@@ -88,7 +89,9 @@ class FittedEstimator(Understanding, BaseEstimator):
         if wishes.everything is None or hasattr(data, "tocsr"):
             return {key: kind for key, kind in declared_kinds(data).items() if key != target} | wishes.forced
         columns = known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
-        return {key: wishes.everything.kind for key in columns if key != target}
+        beside = getattr(getattr(data, "source", None), "aside", ())  # what a folder has besides its documents
+        apart = {target, *beside}
+        return {key: kind_of(wishes.everything) for key in columns if key not in apart}
 
     def _closed(self, X: Any) -> tuple[Fitted, Table]:
         check_is_fitted(self, "fitted_")
@@ -149,6 +152,8 @@ class FittedEstimator(Understanding, BaseEstimator):
         from softcount.estimators.filling import filled
 
         fitted, table = self._closed(X)
+        if documents_in(self, X, reset=False) is not None:
+            return X  # what a missing document said cannot be made up
         return filled(X, fills(fitted, table), fitted.schema)
 
     def augment(self, X: Any) -> Any:
@@ -159,6 +164,7 @@ class FittedEstimator(Understanding, BaseEstimator):
 
         proba = self.predict_proba(X)
         rows, groups = proba.shape
+        X = X if (documents := documents_in(self, X, reset=False)) is None else documents
         table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         return table.append_column(CLASS, pa.array(names)).append_column(COUNT, pa.array(proba.ravel()))
@@ -168,7 +174,7 @@ class FittedEstimator(Understanding, BaseEstimator):
         return self.fitted_.params
 
     @property
-    def levels_(self) -> dict[Key, list[object]]:
+    def levels_(self) -> dict[Key, Sequence[object]]:
         return self.fitted_.levels
 
     @property

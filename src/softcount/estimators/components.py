@@ -17,6 +17,7 @@ from softcount.estimators.base import FittedEstimator
 from softcount.estimators.inputs import (
     checked,
     is_table,
+    opened,
     refuse_fraction,
     remember_columns,
     weights_of,
@@ -24,6 +25,7 @@ from softcount.estimators.inputs import (
     without_zeros,
 )
 from softcount.estimators.naive_bayes import class_array, prior_levels
+from softcount.families import Family
 from softcount.learn.choose import fit_auto
 from softcount.learn.em import Stop
 from softcount.learn.groups import NOT_USED, Starts, fit_groups
@@ -66,7 +68,8 @@ class Components(DensityMixin, FittedEstimator):
         component i is `classes_[i]`. A `y` without any gap is not used, as in scikit-learn.
         """
         self._check_settings()
-        data = checked(self, X, reset=True)
+        everything = isinstance(getattr(self, "kinds", None), (str, Family))
+        data = opened(checked(self, X, reset=True), self._missing(), everything)
         before = weights_of(sample_weight, data)
         _refuse_heavy(before)
         known = _known(y, X, data, before)
@@ -78,7 +81,7 @@ class Components(DensityMixin, FittedEstimator):
             known = replace(known, codes=None if known.codes is None else known.codes[before > 0])
         plan = self._plan(self._stop(), target=known.target, named=known.names)
         table = self._table(data, plan, known, weights)
-        remember_columns(self, table, X)
+        remember_columns(self, table, data)
         fitted = self._found(table, plan, self._given(start, table), known)
         self._keep(replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]))
         return self

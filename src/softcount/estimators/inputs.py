@@ -14,7 +14,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from softcount.errors import DataError, DataWarning
+from softcount.estimators.texts import Documents, documents_in, refuse_no_text
 from softcount.table import Table, check_weights, code_labels, open_table
+from softcount.table.schema import Field, Kind
 
 
 def is_table(X: Any) -> bool:
@@ -36,7 +38,15 @@ def refuse_negative(name: str, value: Any) -> None:
 
 
 def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type."""
+    """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type.
+
+    Documents in a row, one string each, are the one column of a model of text.
+    """
+    documents = documents_in(estimator, X, reset)
+    if documents is not None:
+        return documents
+    if not reset:
+        refuse_no_text(estimator, X)
     if is_table(X):
         return X
     how = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False, "ensure_min_samples": int(reset)}
@@ -53,7 +63,7 @@ def remember_columns(estimator: Any, table: Table, X: Any) -> None:
     if not is_table(X):
         return
     estimator.n_features_in_ = len(table.keys)
-    if all(isinstance(key, str) for key in table.keys):
+    if all(isinstance(key, str) for key in table.keys) and not isinstance(X, Documents):
         estimator.feature_names_in_ = np.array(table.keys, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
@@ -130,6 +140,8 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
         import pyarrow as pa
 
         X = X.filter(pa.array(keep))
+    elif isinstance(X, Documents):
+        X = X.kept(keep)
     elif isinstance(X, Mapping):
         X = {key: np.asarray(values, dtype=object)[keep].tolist() for key, values in X.items()}
     elif not isinstance(X, (str, os.PathLike, Table)):
@@ -142,13 +154,16 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
 
 
 def say_met(table: Table) -> None:
-    """One warning with what prediction met: missing cells, levels never seen, columns not there."""
-    unseen = {key: n for key, n in table.unseen.items() if n}
+    """One warning with what prediction met: missing cells, levels and words never seen, columns not there."""
+    met = {key: n for key, n in table.unseen.items() if n}
+    wordless = {key: n for key, n in met.items() if table.schema[key].kind is Kind.TEXT}
+    unseen = {key: n for key, n in met.items() if key not in wordless}
     missing = int(sum(table.missing.values()))
     parts = []
     if unseen:
-        named = ", ".join(f"{key!r} ({n:,})" for key, n in list(unseen.items())[:5])
-        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {named}")
+        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {_where(unseen)}")
+    if wordless:
+        parts.append(f"{sum(wordless.values()):,} documents hold no word known from training, in {_where(wordless)}")
     if missing:
         parts.append(f"{missing:,} cells are missing and were taken as no evidence")
     parts += [note for note in table.notes if note.startswith("not in the table")]
@@ -156,11 +171,30 @@ def say_met(table: Table) -> None:
         warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
 
 
+def _where(cells: Mapping[Any, int]) -> str:
+    return ", ".join(f"{key!r} ({n:,})" for key, n in list(cells.items())[:5])
+
+
 def declared_kinds(X: Any) -> dict[Any, Any]:
     """What was said of the columns of a table when it was opened; nothing of anything else."""
     if not isinstance(X, Table):
         return {}
-    return {spec.key: spec.kind if spec.used else "ignore" for spec in X.schema.fields if spec.declared}
+    return {spec.key: kind_in(spec) for spec in X.schema.fields if spec.declared}
+
+
+def kind_in(spec: Field) -> Any:
+    """What a field says of its column, as `open_table` takes it: its kind, how its text is read, or to leave it out."""
+    return "ignore" if not spec.used else spec.kind if spec.reading is None else spec.reading
+
+
+def opened(X: Any, missing: tuple[str, ...], needed: bool) -> Any:
+    """A file or folder as a table, where it must be known what is in it; anything else as it came."""
+    return open_table(X, missing=missing) if needed and isinstance(X, (str, os.PathLike)) else X
+
+
+def default_target(X: Any) -> Any:
+    """The column that holds the classes of a folder of documents; None for anything else."""
+    return getattr(X.source, "default_target", None) if isinstance(X, Table) else None
 
 
 def known_columns(X: Any) -> list[Any]:

@@ -14,7 +14,8 @@ class Mixture(Components):
     `n_components` gives it. Several starts are climbed by EM and the best kept; `notes_` and `agreed_` say how many
     reached it. Classes are reported largest first. `init` is "k-means++", "k-means", "random", "agglomerative",
     memberships (rows x groups), a label for each row, a fitted model, or parameters in the shape of `params_` with
-    "weights" beside them; `fixed` holds parameters in that shape where they are.
+    "weights" beside them; `fixed` holds parameters in that shape where they are. With `kinds="text"` documents in a
+    list are sorted by what they are about.
 
     >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
     >>> mixture.predict({"x": [1.05, 8.95]})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,11 @@ from softcount.errors import DataError
 from softcount.estimators.base import FittedEstimator
 from softcount.estimators.inputs import (
     checked,
+    default_target,
     is_table,
+    kind_in,
     known_columns,
+    opened,
     refuse_negative,
     remember_columns,
     weights_of,
@@ -24,15 +27,32 @@ from softcount.estimators.inputs import (
     without_zeros,
 )
 from softcount.families import Joint
+from softcount.learn.calibrate import calibrated, calibrated_on, check_method, uncalibrated
 from softcount.learn.em import Stop
 from softcount.learn.labelled import fit_labelled, imagine_classes
 from softcount.learn.plan import Plan, state_notes
 from softcount.models.align import Older, aligned, refuse_overdrawn, united
+from softcount.models.calibration import Calibration
 from softcount.models.fitted import Fitted
+from softcount.models.leaves import Wishes
 from softcount.models.linear import linear_form
+from softcount.models.plates import Leaf
+from softcount.models.vocabularies import chosen_notes, growing, read_in_parts, refuse_unknown_words
 from softcount.priors import Dirichlet
 from softcount.run.threads import Threads
 from softcount.table import Table, open_table
+from softcount.table.schema import Key, Schema
+from softcount.table.texts import Wordless
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier model knows of the columns: kinds, levels, families and, to have no others, its schema."""
+
+    forced: Mapping[Key, Any]
+    levels: Mapping[Key, Any] = field(default_factory=dict)
+    wishes: Wishes | None = None
+    schema: Schema | None = None
 
 
 class NaiveBayes(ClassifierMixin, FittedEstimator):
@@ -40,12 +60,21 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
 
     `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
     column of `X`, and its unknown labels (None, NaN) are learned from as unlabelled rows. Missing cells are no
-    evidence. `kinds` says what columns are where looking at them is not enough.
+    evidence. `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
+    documents; a folder with a sub-folder for each class needs neither `kinds` nor `y`.
+
+    `calibration` is "temperature" (one number that makes all answers less sure, or surer) or "isotonic" (a rising curve
+    for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
+    the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
+    are those of the model before calibration.
 
     >>> import numpy as np
     >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
     >>> model.predict(np.array([["blue"]]))
     array(['plum'], dtype='<U5')
+    >>> mail = NaiveBayes(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
+    >>> mail.predict(["money, money!"])
+    array(['spam'], dtype='<U4')
     """
 
     def __init__(
@@ -59,6 +88,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         tol: float = 1e-8,
         missing: Any = None,
         n_jobs: int | None = None,
+        calibration: str | None = None,
     ) -> None:
         self.kinds = kinds
         self.prior = prior
@@ -69,42 +99,58 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         self.tol = tol
         self.missing = missing
         self.n_jobs = n_jobs
+        self.calibration = calibration
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Learn from rows and their classes, in one pass if every class is known."""
-        self._keep(self._learn(X, y, sample_weight))
+        self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, forced: Any = None, levels: Any = None, reset: bool = True
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        calibration: str | None = None,
+        parts: bool = False,
+        earlier: Earlier | None = None,
     ) -> Fitted:
-        """A fitted model of these rows alone; `forced` kinds and `levels` make it add to an earlier one."""
+        """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
+        everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
+        X = opened(X, self._missing(), y is None or everything)
+        y = default_target(X) if y is None else y
         if y is None:
             raise DataError(
                 "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
             )
         self._check_settings()
-        data = checked(self, X, reset=reset)
+        data = checked(self, X, reset=earlier is None)
         target = y if isinstance(y, str) and is_table(X) else None
         weights = weights_of(sample_weight, data)
         found, codes = (None, None) if target is not None else weighty_labels(y, data, weights)
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
-        forced = forced or self._forced(plan.wishes, data, target)
+        known = earlier or Earlier(self._forced(plan.wishes, data, target))
+        plan = replace(plan, wishes=known.wishes or plan.wishes)
+        forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
         table = open_table(
-            data, kinds=forced, levels=(levels or {}) | prior_levels(self.prior), missing=self._missing(),
-            target=target, labels=codes, weights=weights,
+            data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)}, missing=self._missing(),
+            target=target, labels=codes, weights=weights, schema=known.schema,
         )  # fmt: skip
-        if reset:
-            remember_columns(self, table, X)
+        if earlier is None:
+            remember_columns(self, table, data)
         with Threads(self.n_jobs) as threads:
-            return fit_labelled(table, plan, threads, found)
+            fitted = fit_labelled(table, plan, threads, found)
+            fitted = replace(fitted, notes=[*fitted.notes, *notes])
+            return fitted if calibration is None else calibrated(fitted, table, plan, threads, calibration, found)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         refuse_negative("unlabelled_weight", self.unlabelled_weight)
         if not np.isfinite(self.unlabelled_weight):
             raise DataError("unlabelled_weight must be finite.")
+        if self.calibration is not None:
+            check_method(self.calibration)
 
     def _class_plan(self, target: Any) -> Plan:
         stop = Stop(self.max_iter, self.tol)
@@ -119,7 +165,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
         first = not hasattr(self, "fitted_")
         if first:
-            fitted = self._learn(X, y, sample_weight)
+            fitted = uncalibrated(self._learn(X, y, sample_weight, parts=True), self.calibration)
             if classes is not None:
                 fitted = _with_classes(fitted, list(np.asarray(classes)), self._class_plan(fitted.target))
             self._keep(fitted)
@@ -133,21 +179,27 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
                 f"class {plain_class(unknown[0])!r} was not there at the first call of partial_fit. "
                 "Name every class in `classes`."
             )
-        self._keep(self._joined(self.fitted_, more, 1.0))
+        self._keep(self._joined(self.fitted_, more, 1.0, growing(self.fitted_.schema)))
         return self
 
     def _more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        fields = [spec for spec in self.fitted_.schema.fields]
-        forced = {spec.key: spec.kind if spec.used else "ignore" for spec in fields}
+        X = opened(checked(self, X, reset=False), self._missing(), True)
+        forced = {spec.key: kind_in(spec) for spec in self.fitted_.schema.fields}
         here = known_columns(X)
         if here:
             forced = {key: kind for key, kind in forced.items() if key in here}
         blocks = [leaf.columns for leaf in self.fitted_.star.leaves if isinstance(leaf.family, Joint)]
         levels = {key: self.fitted_.schema[key].levels for block in blocks for key in block if key in forced}
-        return self._learn(X, y, sample_weight, forced=forced, levels=levels, reset=False)
+        known = Earlier(forced, levels, wishes_like(self.fitted_.star.leaves))
+        try:
+            return self._learn(X, y, sample_weight, parts=True, earlier=known)
+        except Wordless:  # documents without a word are documents all the same
+            known = replace(known, schema=self.fitted_.schema)
+            return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
-    def _joined(self, left: Fitted, right: Fitted, sign: float) -> Fitted:
-        star, classes = united(left, right)
+    def _joined(self, left: Fitted, right: Fitted, sign: float, grow: Collection[Key] | None = None) -> Fitted:
+        """The model of both tables, or of the left one without the rows of the right; `grow` as `united` has it."""
+        star, classes = united(left, right, grow)
         mine, theirs = aligned(left, star, classes), aligned(right, star, classes)
         if isinstance(right.prior, Older):
             # An older model stands behind each part; in the whole it counts once.
@@ -161,11 +213,14 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         estimates = star.estimate(counts, imagined)
         before = state_notes(left.star, left.estimates, left.imagined, left.classes or [])
         notes = [note for note in left.notes if note not in before]
-        notes += state_notes(star, estimates, imagined, classes)
-        return replace(
+        more = state_notes(star, estimates, imagined, classes)
+        more += chosen_notes(left.schema, right.schema, merged=grow is None)
+        notes += [note for note in more if note not in notes]
+        joined = replace(
             left, star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,
             notes=notes,
         )  # fmt: skip
+        return uncalibrated(joined, left.calibration or right.calibration)
 
     def merge(self, other: NaiveBayes) -> NaiveBayes:
         """A new model of both tables: their counts, added."""
@@ -182,7 +237,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         """Take rows that were learned from back out of the counts."""
         check_is_fitted(self, "fitted_")
         gone = self._more(X, y, sample_weight)
-        self._keep(self._joined(self.fitted_, gone, -1.0))
+        refuse_unknown_words(self.fitted_.schema, gone.schema)
+        self._keep(self._joined(self.fitted_, gone, -1.0, growing(self.fitted_.schema)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -190,8 +246,20 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         proba = self._answer(X, "proba")
         return self.classes_[proba.argmax(axis=1)] if len(proba) else self.classes_[:0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted right; `y` may be the name of a column of X."""
+    def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> NaiveBayes:
+        """Correct the probabilities by rows that the model has not learned from, and their classes."""
+        y = column_of(X, y) if isinstance(y, str) and is_table(X) else y
+        joint = self._answer(X, "log_joint")
+        self._keep(calibrated_on(self.fitted_, joint, list(y), sample_weight, method))
+        return self
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted right; `y` may be the name of a column of X.
+
+        Without `y` a folder of documents is scored by its sub-folders.
+        """
+        X = opened(X, self._missing(), y is None or isinstance(y, str))
+        y = default_target(X) if y is None else y
         if isinstance(y, str) and is_table(X):
             y = column_of(X, y)
         return super().score(X, y, sample_weight)
@@ -200,6 +268,23 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
         check_is_fitted(self, "fitted_")
         return linear_form(self.fitted_)
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """How probabilities are corrected, with the log-loss of rows held out before and after; None where not."""
+        return self.fitted_.calibration
+
+    @property
+    def reliability_(self) -> Any:
+        """An Arrow table of calibrated predictions on rows held out: probability stated, share right, by bins.
+
+        Only a calibrated model has it.
+        """
+        if self.fitted_.calibration is None:
+            raise AttributeError("only a model fitted with calibration has a reliability table.")
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([asdict(part) for part in self.fitted_.calibration.after])
 
     @property
     def n_iter_(self) -> int:
@@ -238,10 +323,18 @@ def column_of(X: Any, name: str) -> Any:
     """One column of a frame, an Arrow table, a mapping or a file, as Python values."""
     if isinstance(X, Mapping):
         return X[name]
-    if isinstance(X, Table) or not hasattr(X, "__getitem__"):
+    if isinstance(X, Table):
+        return open_table(X, target=name).labels()
+    if not hasattr(X, "__getitem__"):
         raise DataError(f"give the labels themselves: column {name!r} cannot be taken from {type(X).__name__}.")
     column = X[name]
     return column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column)
+
+
+def wishes_like(leaves: Sequence[Leaf]) -> Wishes:
+    """The wishes under which columns get the families that these leaves have."""
+    whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
+    return Wishes({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)
 
 
 def _with_classes(fitted: Fitted, classes: list[Any], plan: Plan) -> Fitted:

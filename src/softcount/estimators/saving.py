@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
+from softcount.estimators.bag_of_words import load_bag
 from softcount.estimators.gaussian_mixture import GaussianMixture
 from softcount.estimators.kmeans import KMeans, SphericalKMeans
 from softcount.estimators.mixture import Mixture
@@ -18,6 +19,7 @@ from softcount.files.archive import read
 from softcount.files.centres import centres_of, holds_centres, save_centres
 from softcount.files.model import load_model, prior_document, prior_from, save_model
 from softcount.files.plain import nested_document, nested_from
+from softcount.files.vocabulary import holds_vocabulary
 from softcount.models.fitted import Fitted
 
 KNOWN: dict[str, Any] = {"NaiveBayes": NaiveBayes, "Mixture": Mixture, "GaussianMixture": GaussianMixture}
@@ -111,6 +113,8 @@ def load_estimator(path: Any) -> Any:
     content = read(path)
     if holds_centres(content[0]):
         return load_kmeans(path, *content)
+    if holds_vocabulary(content[0]):
+        return load_bag(path, *content)
     fitted, about = load_model(path, content)
     try:
         name = about.get("name", "Mixture" if fitted.classes is None else "NaiveBayes")

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.estimators.inputs import refuse_fraction, say_met
+from softcount.estimators.wording import marks_table, moved_table
 from softcount.models.answers import label
 from softcount.models.classes import (
     Card,
@@ -106,6 +107,30 @@ class Understanding:
                 "relative_entropy": pa.array(entropy / most),
             }
         )
+
+    def marking_words(self, key: Any = None, n: int = 10) -> Any:
+        """An Arrow table of the n words that most mark each class: more likely there than in all others together.
+
+        `log_odds` is the word in this class against the others, in nats; `count` and `elsewhere` say how often it
+        occurs (with the Bernoulli model: in how many documents). Words are ranked by `evidence`, how many nats better
+        the counts are explained by a rate of the class's own: a name repeated in one document has little of it, and a
+        word used everywhere next to none. `key` names a column of text; without it, all have their words listed.
+        """
+        check_is_fitted(self, "fitted_")
+        refuse_fraction("n, the number of words,", n, 0)
+        return marks_table(self.fitted_, _names(self.fitted_), key, int(n))
+
+    def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
+        """An Arrow table of the words of one document and the nats by which each moved it, weightiest first.
+
+        Nats are log-odds of the row's class against the runner-up, or the class `against`; they add up to the text
+        column's figure in `explain`. With the Bernoulli model one line, "(words not there)", is for all words the
+        document lacks. `spans` are the places, first character and one after the last, where the word stands. A model
+        of text alone also takes the document itself, as a string.
+        """
+        fitted, table = self._closed([X] if isinstance(X, str) else X)
+        refuse_fraction("row", row, 0)
+        return moved_table(fitted, table, int(row), against, key)
 
     def _sorting(self, X: Any, members: int, odd: int) -> Sorting:
         fitted, table = self._closed(X)

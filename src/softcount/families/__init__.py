@@ -12,6 +12,7 @@ from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
 from softcount.families.poisson import Poisson
 from softcount.families.student import Student
+from softcount.families.text import Text
 
 __all__ = [
     "FAMILIES",
@@ -32,4 +33,5 @@ __all__ = [
     "Poisson",
     "Setting",
     "Student",
+    "Text",
 ]

@@ -69,6 +69,11 @@ class Family:
     """The parameters EM moves, each with where a straight line makes sense: as it is, by its logarithm, as a share of
     one, as shares that sum to one along the last axis, or as a covariance. Others are made afresh by every M-step."""
 
+    @property
+    def alone(self) -> bool:
+        """Whether its statistics are estimated by themselves, not side by side with those of like columns."""
+        return self.block
+
     def stack_key(self) -> tuple[Any, ...]:
         """Columns with equal keys are estimated together."""
         return (type(self).__name__, self)

@@ -1,4 +1,7 @@
-"""Multinomial blocks: several counts per row, such as words of a text, sharing one set of probabilities."""
+"""Multinomial blocks: several counts per row, such as words of a text, sharing one set of probabilities.
+
+A block is an array, or a sparse matrix where most counts are nothing.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,11 @@ class Multinomial(Family):
             raise DataError(f"Negative values in data: row {row} of block {key!r} has a count below 0.")
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        return np.where(np.isnan(column), 0.0, column)
+        return column if hasattr(column, "indptr") else np.where(np.isnan(column), 0.0, column)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
+        if hasattr(column, "indptr"):
+            return log_ways(column)
         counts = np.where(np.isnan(column), 0.0, column)
         return gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
 
@@ -60,7 +65,9 @@ class Multinomial(Family):
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         counts = self.features(column, setting)
         if "alpha" not in params:
-            return counts @ self.natural(params).T
+            return np.asarray(counts @ self.natural(params).T)
+        if hasattr(counts, "indptr"):
+            return polya(counts, params["alpha"])
         return np.stack([_polya(counts, alpha) for alpha in params["alpha"]], axis=1)
 
     slope = Categorical.slope
@@ -98,3 +105,35 @@ def _polya(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     total, mass = counts.sum(axis=1), alpha.sum()
     parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
     return parts + gammaln(mass) - gammaln(mass + total)
+
+
+FACTORIALS = gammaln(np.arange(256) + 1.0)
+"""Logarithms of factorials: nearly every count is small, and looking it up takes a tenth of the time."""
+
+
+def log_ways(column: Any, first: int = 0) -> np.ndarray:
+    """Logarithm of the ways to order each sparse row's counts; columns before `first` are no counts."""
+    counts, places = column.data, column.data.astype(np.intp)
+    small = bool(((places < len(FACTORIALS)) & (places == counts)).all())
+    logs = FACTORIALS[places] if small else gammaln(counts + 1.0)
+    ones = np.ones(column.shape[1])
+    each = type(column)((logs, column.indices, column.indptr), shape=column.shape) @ ones
+    ones[:first] = 0.0
+    return gammaln(column @ ones + 1.0) - each
+
+
+def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
+    """(rows x groups) log-probability of each sparse row's counts, the probabilities integrated out.
+
+    Almost every word is met once, and log(alpha) tells it; only the others take a gamma function each.
+    """
+    there = type(column)((np.ones(len(column.data)), column.indices, column.indptr), shape=column.shape)
+    out = np.asarray(there @ np.log(alpha).T)
+    more = np.flatnonzero(column.data != 1)
+    rows = np.repeat(np.arange(column.shape[0]), np.diff(column.indptr))[more]
+    ids, times = column.indices[more], column.data[more]
+    for g, own in enumerate(alpha if len(more) else ()):
+        a = own[ids]
+        out[:, g] += np.bincount(rows, gammaln(a + times) - gammaln(a) - np.log(a), minlength=len(out))
+    mass, total = alpha.sum(axis=-1), np.asarray(column.sum(axis=1), dtype=np.float64).reshape(-1, 1)
+    return out + gammaln(mass) - gammaln(mass + total)

@@ -27,10 +27,11 @@ from softcount.files.atomic import Path, atomic_writer
 from softcount.files.document import show
 from softcount.files.sniff import holds_pickle, looks_like
 
-FORMAT = 2
+FORMAT = 3
 """The newest format of model files that this version reads, and the one it writes.
 
-Format 2 adds to mixtures what was fixed, known and tried; 1 has no such parts and is read as before.
+Format 2 adds to mixtures what was fixed, known and tried; 3 adds text columns and calibration, and packs large tables
+of counts. Older files have no such parts and are read as before.
 """
 
 _DOCUMENT = "model.json"

@@ -16,16 +16,20 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family, Setting
 from softcount.files.archive import read, write
+from softcount.files.calibration import calibration_document, calibration_from
 from softcount.files.centres import holds_centres
+from softcount.files.packed import SMALL, counts_from, put_counts
 from softcount.files.plain import key_of, plain
-from softcount.files.sense import check_model, check_structure
+from softcount.files.sense import check_model, check_structure, estimated
 from softcount.files.story import story_document, story_from
+from softcount.files.texts import put_words, reading_document, reading_from, words_from
 from softcount.models.align import Older
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Kernels, Leaf
 from softcount.models.star import Imagined, Star, StarParams
 from softcount.numerics.twofold import Twofold
-from softcount.table.schema import Field, Kind, Schema
+from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.text.words import Words
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
 Document = dict[str, Any]
@@ -56,11 +60,14 @@ def load_model(path: Any, content: tuple[Document, Arrays] | None = None) -> tup
 
 def document_of(model: Fitted, arrays: Arrays) -> Document:
     for name, array in model.counts.arrays.items():
-        arrays[f"counts/{_name(name)}/hi"], arrays[f"counts/{_name(name)}/lo"] = map(
-            np.ascontiguousarray, (array.hi, array.lo)
-        )
+        put_counts(arrays, f"counts/{_name(name)}", array)
+    for spec in model.schema.fields:
+        if isinstance(spec.levels, Words):
+            put_words(arrays, f"words/{_name(spec.key)}", spec.levels)
+    follow = _following(model)
     for leaf in model.star.leaves:
-        _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
+        if leaf.key not in follow:
+            _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
         _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.leaves[leaf.key])
         _put(arrays, f"fixed/{_name(leaf.key)}", dict(model.imagined.fixed.get(leaf.key, {})))
     _put(arrays, "root", {"shares": model.shares, **model.imagined.root})
@@ -68,7 +75,7 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
         arrays["root/fixed"] = model.imagined.fixed_shares
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
-        "leaves": [_leaf(leaf) for leaf in model.star.leaves],
+        "leaves": [_leaf(leaf) | {"follows": leaf.key in follow} for leaf in model.star.leaves],
         "groups": model.star.groups,
         "unknown_weight": float(model.star.unknown_weight),
         "cells": int(model.star.kernels.cells),
@@ -80,8 +87,22 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
         "estimate": model.estimate,
         "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
+        "calibration": calibration_document(model.calibration, arrays),
         **story_document(model),
     }
+
+
+def _following(model: Fitted) -> set[Key]:
+    """Leaves whose many parameters are just what their counts and prior give, so that they need not be kept."""
+    large = {x.key for x in model.star.leaves if model.counts.arrays[x.key].hi.size >= SMALL}
+    if not large:
+        return set()
+    again = estimated(model.star, model.counts, model.imagined, model.estimate).leaves
+    return {key for key in large if _equal(again[key], model.estimates.leaves[key])}
+
+
+def _equal(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> bool:
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
 def _put(arrays: Arrays, prefix: str, values: dict[str, np.ndarray]) -> None:
@@ -95,10 +116,15 @@ def _name(key: Hashable) -> str:
 
 def _field(spec: Field) -> Document:
     return {
-        "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": [plain(x) for x in spec.levels],
+        "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
-        "declared": bool(spec.declared),
+        "declared": bool(spec.declared), "reading": None if spec.reading is None else reading_document(spec.reading),
     }  # fmt: skip
+
+
+def _levels(levels: Any) -> list[Any] | None:
+    """Levels as JSON; words are in arrays of their own."""
+    return None if isinstance(levels, Words) else [plain(x) for x in levels]
 
 
 def _leaf(leaf: Leaf) -> Document:
@@ -106,10 +132,14 @@ def _leaf(leaf: Leaf) -> Document:
     own = {f.name: plain(getattr(leaf.family, f.name)) for f in fields(leaf.family)}  # type: ignore[arg-type]
     return {
         "key": plain(leaf.key), "columns": [plain(c) for c in leaf.columns], "family": leaf.family.name, "own": own,
-        "levels": [plain(x) for x in setting.levels] if leaf.family.discrete else len(setting.levels),
+        "levels": _levels(setting.levels) if leaf.family.discrete or _of_text(leaf) else len(setting.levels),
         "anchor": [float(x) for x in setting.anchor], "scale": [float(x) for x in setting.scale],
         "floor": float(setting.floor),
     }  # fmt: skip
+
+
+def _of_text(leaf: Leaf) -> bool:
+    return isinstance(leaf.setting.levels, Words)
 
 
 def prior_document(prior: Any) -> Any:
@@ -141,9 +171,11 @@ def _class_prior(value: Any) -> Any:
 
 
 def model_of(document: Document, arrays: Arrays) -> Fitted:
-    schema = Schema(tuple(_read_field(x) for x in document["schema"]["fields"]), _words(document["schema"]["missing"]))
+    fields_read = tuple(_read_field(x, arrays) for x in document["schema"]["fields"])
+    schema = Schema(fields_read, _words(document["schema"]["missing"]))
     groups = _whole(document["groups"], 1, 10_000_000, "groups")
-    leaves = tuple(_read_leaf(x, groups) for x in document["leaves"])
+    widest = 8 * max((array.size for array in arrays.values()), default=0)  # packed counts have a bit for each cell
+    leaves = tuple(_read_leaf(x, groups, schema, widest) for x in document["leaves"])
     check_structure(leaves, schema)
     _check_columns(leaves, schema)
     star = Star(
@@ -153,17 +185,23 @@ def model_of(document: Document, arrays: Arrays) -> Fitted:
         Kernels(_whole(document["cells"], 0, 1 << 62, "cells")),
         float(document["unknown_weight"]),
     )
-    estimates = _read_params(star, arrays)
+    follow = {leaf.key for leaf, x in zip(leaves, document["leaves"], strict=True) if x.get("follows")}
+    estimates = _read_params(star, arrays, follow)
     imagined = _read_imagined(star, document, arrays)
     counts = _read_counts(star, document, arrays)
+    estimate = _one_of(document["estimate"], HOWS)
+    if follow:
+        again = estimated(star, counts, imagined, estimate).leaves
+        estimates = StarParams(estimates.shares, {**again, **estimates.leaves})
     classes = document["classes"]
     if classes is not None and len(classes) != groups:
         raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
     model = Fitted(
         star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes,
         target=_target(document["target"]), prior=prior_from(document["prior"]), class_prior=document["class_prior"],
-        estimate=_one_of(document["estimate"], HOWS),
-        missing={key_of(key): float(n) for key, n in document["missing"]}, **story_from(document, groups),
+        estimate=estimate, missing={key_of(key): float(n) for key, n in document["missing"]},
+        calibration=calibration_from(document.get("calibration"), arrays, groups, classes is not None),
+        **story_from(document, groups),
     )  # fmt: skip
     check_model(model)
     return model
@@ -193,30 +231,32 @@ def _one_of(value: Any, known: Any) -> Any:
     return value
 
 
-def _read_field(x: Document) -> Field:
+def _read_field(x: Document, arrays: Arrays) -> Field:
     scale, anchor = float(x["scale"]), float(x["anchor"])
     if not (np.isfinite(anchor) and np.isfinite(scale) and scale > 0):
         raise ModelFileError(f"column {x['key']!r} has an impossible anchor or scale.")
+    key, kind, used, reading, levels = key_of(x["key"]), Kind(x["kind"]), bool(x["used"]), x.get("reading"), x["levels"]
+    if (kind is Kind.TEXT and used) != (levels is None) or (levels is None and reading is None):
+        raise ModelFileError(f"column {key!r} ({kind}) has no levels, or words where it is no text.")
+    known = words_from(arrays, f"words/{_name(key)}", key) if levels is None else tuple(key_of(v) for v in levels)
     return Field(
-        key_of(x["key"]), Kind(x["kind"]), str(x["why"]), tuple(key_of(v) for v in x["levels"]), anchor, scale,
-        bool(x["used"]), bool(x["wide"]), bool(x["declared"]),
+        key, kind, str(x["why"]), known, anchor, scale, used, bool(x["wide"]), bool(x["declared"]),
+        None if reading is None else reading_from(reading, key),
     )  # fmt: skip
 
 
-def _read_leaf(x: Document, groups: int) -> Leaf:
+def _read_leaf(x: Document, groups: int, schema: Schema, widest: int) -> Leaf:
     if x["family"] not in FAMILIES:
         raise ModelFileError(f"family {x['family']!r} is not known to this version.")
     kind = FAMILIES[x["family"]]
     allowed = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     if set(x["own"]) - allowed:
         raise ModelFileError(f"family {x['family']!r} has no setting {sorted(set(x['own']) - allowed)[0]!r}.")
+    if kind.kind is Kind.TEXT:  # what reads documents is looked at before anything is made of it
+        reading_from({name: value for name, value in x["own"].items() if name != "model"}, key_of(x["key"]))
     family: Family = kind(**{name: key_of(value) for name, value in x["own"].items()})
     key, columns = key_of(x["key"]), tuple(key_of(c) for c in x["columns"])
-    levels = (
-        tuple(key_of(v) for v in x["levels"])
-        if family.discrete
-        else columns or tuple(range(_whole(x["levels"], 0, 1 << 31, "width")))
-    )
+    levels = _read_levels(x["levels"], family, columns, schema, widest)
     anchor, scale = np.array(x["anchor"], dtype=float), np.array(x["scale"], dtype=float)
     if not (np.isfinite(anchor).all() and np.isfinite(scale).all() and (scale > 0).all()):
         raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
@@ -224,11 +264,24 @@ def _read_leaf(x: Document, groups: int) -> Leaf:
     return Leaf(key, columns, family, Setting(keys, groups, levels, anchor, scale, float(x["floor"])))
 
 
+def _read_levels(levels: Any, family: Family, columns: tuple[Key, ...], schema: Schema, widest: int) -> Any:
+    if family.kind is Kind.TEXT:
+        if levels is not None or len(columns) != 1 or not isinstance(schema[columns[0]].levels, Words):
+            raise ModelFileError(f"{list(columns)!r} is {family.name}, but no one column of text.")
+        return schema[columns[0]].levels
+    if family.discrete:
+        return tuple(key_of(v) for v in levels)
+    return columns or tuple(range(_whole(levels, 0, widest, "width")))
+
+
 def _check_columns(leaves: tuple[Leaf, ...], schema: Schema) -> None:
     for leaf in leaves:
         for column in leaf.columns:
             spec = schema[column]
-            if not spec.used or spec.kind.numeric == leaf.family.discrete:
+            fits = spec.kind.numeric != leaf.family.discrete
+            if Kind.TEXT in (spec.kind, leaf.family.kind):
+                fits = spec.kind is leaf.family.kind
+            if not spec.used or not fits:
                 raise ModelFileError(f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
             if leaf.family.discrete and leaf.columns == (leaf.key,) and leaf.setting.levels != spec.levels:
                 raise ModelFileError(f"column {column!r} has two different lists of levels.")
@@ -236,12 +289,12 @@ def _check_columns(leaves: tuple[Leaf, ...], schema: Schema) -> None:
                 raise ModelFileError(f"column {column!r} has too many levels for its code.")
 
 
-def _read_params(star: Star, arrays: Arrays) -> StarParams:
+def _read_params(star: Star, arrays: Arrays, follow: set[Key]) -> StarParams:
     shares = _group(arrays, "root")["shares"]
     if shares.shape != (star.groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
         raise ModelFileError("the shares of the classes do not sum to one.")
     leaves = {}
-    for leaf in star.leaves:
+    for leaf in (x for x in star.leaves if x.key not in follow):
         params = _group(arrays, f"params/{_name(leaf.key)}")
         wrong = _misshapen(leaf, params, star.groups) or leaf.family.check_params(params)
         if wrong:
@@ -256,8 +309,8 @@ def _misshapen(leaf: Leaf, params: dict[str, np.ndarray], groups: int) -> str | 
             return f"{name} is not given for each of {groups} groups"
         if not np.isfinite(value).all() and name != "freedom":
             return f"{name} is not finite"
-    table = params.get("probability")
-    if leaf.family.discrete and table is not None and table.shape[1:] != (len(leaf.setting.levels),):
+    table = params.get("probability") if leaf.family.discrete or _of_text(leaf) else None
+    if table is not None and table.shape[1:] != (len(leaf.setting.levels),):
         return f"it has {len(leaf.setting.levels)} levels but {table.shape[1:]} probabilities"
     return None
 
@@ -285,14 +338,11 @@ def _read_imagined(star: Star, document: Document, arrays: Arrays) -> Imagined:
 
 def _read_counts(star: Star, document: Document, arrays: Arrays) -> Counts:
     read_arrays: dict[Hashable, Twofold] = {}
-    for name in (ROOT, *(leaf.key for leaf in star.leaves)):
-        parts = _group(arrays, f"counts/{_name(name)}")
-        pair = Twofold(parts["hi"], parts["lo"])
-        if pair.hi.shape != pair.lo.shape or pair.shape[0] != star.groups or not np.isfinite(pair.value).all():
-            raise ModelFileError(f"the counts of {name!r} make no sense.")
-        read_arrays[name] = pair
+    shapes = {leaf.key: (star.groups, leaf.family.width(leaf.setting)) for leaf in star.leaves}
+    for name, shape in {ROOT: (star.groups,), **shapes}.items():
+        read_arrays[name] = counts_from(_group(arrays, f"counts/{_name(name)}"), shape, name)
     for leaf in star.leaves:
-        if read_arrays[leaf.key].shape != (star.groups, leaf.family.width(leaf.setting)):
+        if read_arrays[leaf.key].shape != shapes[leaf.key]:
             raise ModelFileError(f"the counts of column {leaf.key!r} have the wrong shape.")
     likelihood = document["log_likelihood"]
     return Counts(read_arrays, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import ROOT
+from softcount.counts import ROOT, Counts
 from softcount.errors import ModelFileError
+from softcount.families import How
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
+from softcount.models.star import Imagined, Star, StarParams
 from softcount.table.schema import Key, Schema
+from softcount.text.words import Words
 
 SLACK = 1e-6
 """Counts below zero by no more than this are what forgetting leaves of rounding."""
@@ -26,7 +29,8 @@ def check_structure(leaves: tuple[Leaf, ...], schema: Schema) -> None:
     refuse_twice((spec.key for spec in schema.fields), "column")
     refuse_twice((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
     for spec in schema.fields:
-        refuse_twice(spec.levels, f"column {spec.key!r}: level")
+        if not isinstance(spec.levels, Words):  # words were found to be in order, each once
+            refuse_twice(spec.levels, f"column {spec.key!r}: level")
     for leaf in leaves:
         _check_leaf(leaf, len(leaves))
 
@@ -54,14 +58,21 @@ def check_model(model: Fitted) -> None:
         refuse_twice(model.classes, "class")
     _check_counts(model)
     _check_fixed(model)
-    how = "predictive" if model.estimate == "predictive" else model.imagined.how
-    with np.errstate(all="ignore"):
-        again = model.star.estimate(model.counts, replace(model.imagined, how=how))
+    again = estimated(model.star, model.counts, model.imagined, model.estimate)
     for leaf in model.star.leaves:
+        if not (model.imagined.leaves[leaf.key].get("alpha", np.zeros(1)) >= 0).all():
+            raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: it imagines less than nothing.")
         _check_alike(leaf.key, again.leaves[leaf.key], model.estimates.leaves[leaf.key])
         wrong = leaf.family.check_params(again.leaves[leaf.key])
         if wrong:
             raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
+
+
+def estimated(star: Star, counts: Counts, imagined: Imagined, estimate: str) -> StarParams:
+    """The parameters that the counts and the prior of a file give."""
+    how: How = "predictive" if estimate == "predictive" else imagined.how
+    with np.errstate(all="ignore"):
+        return star.estimate(counts, replace(imagined, how=how))
 
 
 def _check_counts(model: Fitted) -> None:

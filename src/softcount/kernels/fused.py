@@ -1,5 +1,6 @@
 """The compiled kernels, under the names that `reference` has."""
 
+from softcount.kernels.bags import count_bags_labelled, count_bags_soft, score_bags
 from softcount.kernels.blocks import (
     count_centred,
     count_products,
@@ -14,6 +15,8 @@ from softcount.kernels.posterior import normalise, normalise_weighted
 from softcount.kernels.reals import count_reals_labelled, count_reals_soft, score_reals
 
 __all__ = [
+    "count_bags_labelled",
+    "count_bags_soft",
     "count_centred",
     "count_codes_labelled",
     "count_codes_soft",
@@ -25,6 +28,7 @@ __all__ = [
     "expect_squares",
     "normalise",
     "normalise_weighted",
+    "score_bags",
     "score_centred",
     "score_codes",
     "score_patterns",

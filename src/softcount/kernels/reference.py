@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softcount.kernels.reference_bags import count_bags_labelled, count_bags_soft, score_bags  # noqa: F401
 from softcount.kernels.reference_blocks import (  # noqa: F401
     count_centred,
     count_patterns,

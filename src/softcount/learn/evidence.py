@@ -41,7 +41,7 @@ def leaves_evidence(star: Star, imagined: Imagined, params: StarParams, counts: 
     stats, total = counts.arrays, 0.0
     for family, keys in star.stacks(stats):
         free = [key for key in keys if key not in imagined.fixed]
-        if free and family.block:
+        if free and family.alone:
             total += sum(family.evidence(stats[key], family.proper(imagined.leaves[key])) for key in free)
         elif free:
             together = stack([stats[key] for key in free], axis=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcount.families import Family
-from softcount.learn.accelerate import Course
+from softcount.learn.accelerate import Chart, Course
 
 if TYPE_CHECKING:
     from softcount.learn.em import Way
@@ -47,7 +47,7 @@ def ascend(way: Way) -> None:
     """Climb by L-BFGS from where the way is, every pass on record; ends at the best parameters met."""
     from scipy.optimize import minimize
 
-    chart, like, mass = way.course.chart, way.params, max(way.counts.rows, 1e-300)
+    chart, like, mass = Chart(way.star, way.imagined), way.params, max(way.counts.rows, 1e-300)
     weights = chart.weights(like)
     first = [(way.counts, way.height)]
 

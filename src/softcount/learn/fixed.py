@@ -12,6 +12,7 @@ from softcount.errors import DataError
 from softcount.families import Params
 from softcount.models.plates import Leaf
 from softcount.models.star import Imagined, Star
+from softcount.table.schema import Kind
 
 
 def holding(star: Star, imagined: Imagined, fixed: Mapping[Any, Any] | None) -> Imagined:
@@ -81,7 +82,7 @@ def _inner(leaf: Leaf, name: str) -> tuple[int, ...]:
     line, d = leaf.family.chart[name], len(leaf.setting.anchor)
     if line == "covariance":
         return (d, d)
-    if line == "shares":
+    if line == "shares" or leaf.family.kind is Kind.TEXT:
         return (len(leaf.setting.levels),)
     return (d,) if leaf.family.block and line == "plain" else ()
 

@@ -93,7 +93,7 @@ class Prepared:
     def sketch(self) -> Sketch:
         """The table's distinct rows, or a sample of them; made when first asked for."""
         if "sketch" not in self._kept:
-            self._kept["sketch"] = sketch(self.chunks, self._logged)
+            self._kept["sketch"] = sketch(self.chunks, self._logged, marked=self.table.bag_width is None)
         found: Sketch = self._kept["sketch"]
         return found
 
@@ -115,7 +115,7 @@ def prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
             "prior: an older model's counts are for known classes (NaiveBayes): a mixture's groups have no names. "
             "To start from an older mixture give it as init."
         )
-    return retyping(table, lambda t: _prepare(t, plan, threads))
+    return retyping(table, lambda t: _prepare(t, plan, threads), threads)
 
 
 def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
@@ -131,6 +131,7 @@ def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     leaves = leaves_of(settled.schema, plan.wishes, 1, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, 1, Kernels(20 * cells_of(table)), plan.unlabelled_weight)
+    star.refuse_scores("is not for classes to be found")
     star = with_blanks(star, chunks)
     ready = list(threads.map(star.prepare, chunks))
     return Prepared(table, settled, plan, chunks, star, ready, named or settled.classes or None)

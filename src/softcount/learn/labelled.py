@@ -26,7 +26,7 @@ from softcount.learn.plan import (
     way_facts,
 )
 from softcount.learn.start import open_counts
-from softcount.models.align import Older, aligned, reordered
+from softcount.models.align import Older, aligned, grown, reordered
 from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
 from softcount.models.imagine import best_evidence
@@ -40,7 +40,7 @@ from softcount.table import Chunk, Table
 
 def fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None = None) -> Fitted:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
-    fitted = retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, threads, classes))
+    fitted = retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, threads, classes), threads)
     if not fitted.counts.finite:
         _refuse_infinite(table)
     return fitted
@@ -63,12 +63,14 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         )
     leaves = leaves_of(settled.schema, plan.wishes, len(names), table.bag_width, LABELLED_FLOOR)
     star = Star(settled.schema, leaves, len(names), fast, plan.unlabelled_weight)
-    counts = star.unstacked(counts)
+    star, counts = grown(star, star.unstacked(counts), plan.prior)
     imagined = imagine_classes(star, counts, plan)
     counts, imagined = with_older(star, counts, imagined, plan, names)
     notes = [*table.notes, *settled.notes, *chosen_notes(star, counts, plan)]
     params = star.estimate(counts, replace_how(imagined, plug(plan.how)))
     hidden = _hidden(table, star, plan)
+    if hidden:
+        star.refuse_scores(f"is not for what is hidden ({hidden})")
     way = None
     if hidden and isinstance(plan.prior, Older):
         raise DataError(
@@ -134,9 +136,10 @@ def climb_labelled(star: Star, kept: list[Chunk], plan: Plan, threads: Threads) 
     """
     star = with_blanks(star, kept)
     ready = list(threads.map(star.prepare, kept))
-    rows = open_counts(star, ready)
+    rows, told = open_counts(star, ready), star.unstacked(or_empty(total(threads, star.tally, ready)))
+    plan = _decided(plan, star, told)
     first = replace_how(imagine_classes(star, rows, plan), plug(plan.how))
-    params = star.estimate(star.unstacked(or_empty(total(threads, star.tally, ready))), first)
+    params = star.estimate(told, first)
     everything = expected(star, params, ready, threads)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
@@ -148,6 +151,14 @@ def climb_labelled(star: Star, kept: list[Chunk], plan: Plan, threads: Threads) 
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
     way = climb(star, replace_how(imagined, plug(plan.how)), ready, params, threads, stop, plan.watching())
     return way, imagined
+
+
+def _decided(plan: Plan, star: Star, told: Counts) -> Plan:
+    """The plan with what `"auto"` stands for. Labelled rows choose: before EM the others are in all classes alike."""
+    priors = priors_of(plan.prior, star.leaves, 1.0)
+    auto = [leaf for leaf in star.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
+    return replace(plan, prior=priors | chosen) if auto else plan
 
 
 def imagine_classes(star: Star, counts: Counts, plan: Plan) -> Imagined:

@@ -141,7 +141,8 @@ def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
         whole, start=0, n_rows=len(kept), reals=whole.reals[kept], codes=whole.codes[kept], wide=whole.wide[kept],
         bags=bags, labels=None, weights=weights,
     )  # fmt: skip
-    return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept])
+    texts = tuple(text[kept] for text in sketch.texts)
+    return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept], texts=texts)
 
 
 def _divided(members: np.ndarray, splits: list[Split]) -> np.ndarray:

@@ -16,11 +16,14 @@ from softcount.learn.degenerate import held
 from softcount.learn.em import Climb, Stop, Watch
 from softcount.models.leaves import Wishes
 from softcount.models.star import Imagined, Star, StarParams
+from softcount.run.threads import Threads
 from softcount.table import Contradiction, Table
 
 Result = TypeVar("Result")
 WatchStarts = Callable[[int, int, int, float], None]
 """Told the number of a start, how many there are, its iteration and its objective."""
+WORD_CELLS = 4
+"""Cells that a word of a document counts for: sparse products take so many times as long as looking a code up."""
 MANY_CELLS = 1 << 40
 """What a stream of unknown length is taken to hold."""
 MIXTURE_FLOOR = 1e-6
@@ -61,9 +64,10 @@ class Plan:
         return self.estimate
 
 
-def retyping(table: Table, attempt: Callable[[Table], Result]) -> Result:
+def retyping(table: Table, attempt: Callable[[Table], Result], threads: Threads) -> Result:
     """Try to read or fit; where later rows contradict what the first ones suggested, start again with wider kinds."""
     while True:
+        table.gather_words(threads.map)
         try:
             return attempt(table)
         except Contradiction as why:
@@ -156,4 +160,4 @@ def cells_of(table: Table) -> int:
     """How much there is to count: decides between plain NumPy and compiled kernels."""
     if table.n_rows is None:
         return MANY_CELLS
-    return table.n_rows * max(1, len(table.schema.used))
+    return table.n_rows * max(1, len(table.schema.used)) + WORD_CELLS * table.n_words

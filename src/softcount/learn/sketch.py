@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,22 @@ LARGEST = np.uint64(2**64 - 1)
 class Sketch:
     """Distinct rows in sorted order with their weights, and coordinates in which they can be compared.
 
-    `mass` is the weight of all rows of the table, also of those the sketch passed over.
+    `texts` has a point of length one for each row's document, or sparse block. `mass` is the weight of all rows of the
+    table, also of those the sketch passed over.
     """
 
     chunk: Chunk
-    points: Any
+    points: np.ndarray
     present: np.ndarray
     mass: float = 0.0
     whole: bool = True
+    texts: tuple[Any, ...] = ()
+
+    @property
+    def blank(self) -> np.ndarray:
+        """Rows that hold nothing at all: as far from all others as from none."""
+        cells = [self.present.sum(axis=1), *(np.diff(text.indptr) for text in self.texts)]
+        return np.asarray(sum(cells) == 0)
 
     @property
     def weights(self) -> np.ndarray:
@@ -42,13 +51,14 @@ class Sketch:
         return replace(self.chunk, weights=self.weights * (self.mass / self.weights.sum()))
 
 
-def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = ()) -> Sketch:
+def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = (), marked: bool = False) -> Sketch:
     """The table's distinct rows, or a sample of them that no order of rows can change.
 
-    Numbers in the places `logged` are compared by their logarithms. Rows of different known classes are distinct.
+    Numbers in the places `logged` are compared by their logarithms. Rows of different known classes are distinct. Where
+    sparse blocks are `marked`, they are text, and their first column says whether there is a document.
     """
     if chunks[0].bags:
-        return _bag_sketch(chunks)
+        return _bag_sketch(chunks, logged, marked)
     kept = _as_bytes(chunks[0])[:0]
     weights, mass, limit = np.zeros(0), 0.0, LARGEST
     for chunk in chunks:
@@ -56,9 +66,9 @@ def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = ()) -> Sketch:
         mass += float(extra.sum())
         marks = _hash(rows)
         light = (marks <= limit) & (extra > 0)
-        marked = np.unique(marks[light])
-        if len(marked) > SKETCH_ROWS:
-            limit = marked[SKETCH_ROWS - 1]
+        lightest = np.unique(marks[light])
+        if len(lightest) > SKETCH_ROWS:
+            limit = lightest[SKETCH_ROWS - 1]
             light &= marks <= limit
         kept, weights, limit = _merged(np.concatenate([kept, rows[light]]), np.append(weights, extra[light]), limit)
     if not len(kept):
@@ -90,30 +100,66 @@ def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np
     return distinct[chosen], summed[chosen], marks[chosen].max()
 
 
-def _bag_sketch(chunks: Sequence[Chunk]) -> Sketch:
-    """Distinct rows of a sparse block in the order of a hash of their content; points are roots of relative counts."""
-    bag = sparse.vstack([chunk.bags[0] for chunk in chunks], format="csr").astype(np.float64)
-    bag.sum_duplicates()
-    bag.eliminate_zeros()
+def _bag_sketch(chunks: Sequence[Chunk], logged: Sequence[int], marked: bool) -> Sketch:
+    """Distinct rows that hold sparse blocks, in the order of a hash of their content."""
+    marks = np.concatenate([_content(chunk) for chunk in chunks])
     weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
-    marks = _bag_hash(bag)
-    if chunks[0].labels is not None:
-        marks ^= np.concatenate([_labels(c) for c in chunks]).astype(np.int64).view(np.uint64)
     _, first, which = np.unique(marks, return_index=True, return_inverse=True)
     summed = np.bincount(which, weights, minlength=len(first))
-    keep = np.flatnonzero(summed > 0)[:SKETCH_ROWS]
-    rows, n = bag[first[keep]], len(keep)
-    nothing = np.zeros((n, 0))
-    labels = None if chunks[0].labels is None else np.concatenate([_labels(c) for c in chunks])[first[keep]]
-    chunk = Chunk(0, n, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (rows,), labels, summed[keep])
-    total = np.maximum(np.asarray(rows.sum(axis=1)).ravel(), 1e-300)
-    roots = sparse.diags_array(1.0 / total) @ rows
-    return Sketch(chunk, roots.sqrt(), nothing, float(weights.sum()), n == int((summed > 0).sum()))
+    heavy = np.flatnonzero(summed > 0)
+    if not len(heavy):
+        raise DataError("the table has no rows with weight.")
+    keep = heavy[:SKETCH_ROWS]
+    chunk = _taken(chunks, first[keep], summed[keep])
+    texts = tuple(_roots(bag, marked) for bag in chunk.bags)
+    return Sketch(chunk, *_coordinates(chunk, logged), float(weights.sum()), len(keep) == len(heavy), texts)
 
 
-def _labels(chunk: Chunk) -> np.ndarray:
-    assert chunk.labels is not None
-    return chunk.labels
+def _content(chunk: Chunk) -> np.ndarray:
+    """A number for each row that depends on what its columns, blocks and label hold, and on nothing else."""
+    plain = chunk.reals.shape[1] + chunk.codes.shape[1] + chunk.wide.shape[1] == 0 and chunk.labels is None
+    marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
+    with np.errstate(over="ignore"):
+        for bag in chunk.bags:
+            marks = (marks * np.uint64(11400714819323198485)) ^ _bag_hash(_clean(bag))
+    return marks
+
+
+def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
+    """The same counts, each once and none of them zero."""
+    if bag.data.dtype == np.float64 and bag.has_canonical_format and bag.data.all():
+        return bag
+    bag = bag.astype(np.float64)
+    bag.sum_duplicates()
+    bag.eliminate_zeros()
+    return bag
+
+
+def _taken(chunks: Sequence[Chunk], rows: np.ndarray, weights: np.ndarray) -> Chunk:
+    """These rows of all chunks, numbered through, as one chunk in this order."""
+    ends = np.cumsum([chunk.n_rows for chunk in chunks])
+    order = np.argsort(rows, kind="stable")
+    edges = np.searchsorted(rows[order], [0, *ends])
+    own = [rows[order[a:b]] - (end - c.n_rows) for (a, b), end, c in zip(pairwise(edges), ends, chunks, strict=True)]
+    back = np.argsort(order, kind="stable")
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(c, name)[part] for c, part in zip(chunks, own, strict=True)])[back]
+
+    def stacked(slot: int) -> sparse.csr_matrix:
+        parts = [_clean(c.bags[slot][part]) for c, part in zip(chunks, own, strict=True) if len(part)]
+        return sparse.vstack(parts, format="csr")[back]
+
+    labels = None if chunks[0].labels is None else joined("labels")
+    bags = tuple(stacked(slot) for slot in range(len(chunks[0].bags)))
+    return Chunk(0, len(rows), joined("reals"), joined("codes"), joined("wide"), bags, labels, weights)
+
+
+def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
+    """Roots of each row's relative counts: points of length one, or nothing where there are no counts."""
+    counts = bag[:, 1:] if marked else bag
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    return (sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ counts).sqrt().tocsr()
 
 
 def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
@@ -180,16 +226,19 @@ def _coordinates(chunk: Chunk, logged: Sequence[int]) -> tuple[np.ndarray, np.nd
 def distances(sketch: Sketch, seed: int) -> np.ndarray:
     """Squared distance of every row to one: standardised numbers, two for each level that differs.
 
+    Two texts are as far apart as they have words that the other has not: at most two.
     Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
     """
-    if sketch.chunk.bags:
-        return 2.0 - 2.0 * np.asarray((sketch.points @ sketch.points[[seed]].T).todense()).ravel()
     p = sketch.chunk.reals.shape[1]
     both = sketch.present & sketch.present[seed]
     apart = sketch.points - sketch.points[seed]
     apart[:, :p] **= 2
     apart[:, p:] = 2.0 * (apart[:, p:] != 0)
-    return np.where(both, apart, 2.0).sum(axis=1) - 2.0 * (~sketch.present[seed]).sum()
+    far = np.where(both, apart, 2.0).sum(axis=1) - 2.0 * (~sketch.present[seed]).sum()
+    for text in sketch.texts:
+        if text.indptr[seed] < text.indptr[seed + 1]:
+            far += 2.0 - 2.0 * (text @ text[[seed]].toarray().ravel())
+    return far
 
 
 def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
@@ -197,10 +246,6 @@ def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarr
 
     Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
     """
-    if sketch.chunk.bags:
-        weight = np.asarray(sketch.points.sum(axis=0)).ravel()
-        words = np.sort(np.argsort(-weight, kind="stable")[:widest])
-        return sketch.points[rows][:, words].toarray()
     p = sketch.chunk.reals.shape[1]
     codes = sketch.points[:, p:]
     room = max(2, widest // max(1, codes.shape[1]))
@@ -209,4 +254,7 @@ def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarr
         levels, which = np.unique(column, return_inverse=True)
         common = np.argsort(-np.bincount(which, sketch.weights), kind="stable")[:room]
         parts.append((column[rows, None] == levels[np.sort(common)]).astype(float))
+    for text in sketch.texts:
+        words = np.sort(np.argsort(-np.asarray(text.sum(axis=0)).ravel(), kind="stable")[:widest])
+        parts.append(text[rows][:, words].toarray())
     return np.concatenate(parts, axis=1)

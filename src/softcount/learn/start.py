@@ -36,7 +36,8 @@ def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int
     """The rows drawn as seeds: each with probability by its weight times its squared distance to the nearest so far."""
     labels = sketch.chunk.labels
     chosen: list[int] = []
-    nearest = np.ones(len(sketch.weights))
+    blank = sketch.blank
+    nearest = np.ones(len(sketch.weights)) if blank.all() else (~blank).astype(float)
     for group in range(groups):
         known = 0.0 if labels is None else sketch.weights * (labels == group)
         mass = np.cumsum(known if np.any(known) else nearest * sketch.weights)
@@ -46,7 +47,7 @@ def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int
             drawn = int(rng.integers(len(mass)))
         chosen.append(min(drawn, len(mass) - 1))
         far = np.maximum(distances(sketch, chosen[-1]), 0.0)
-        nearest = far if group == 0 else np.minimum(nearest, far)
+        nearest = far * ~blank if group == 0 else np.minimum(nearest, far)
     return chosen
 
 
@@ -301,7 +302,7 @@ def _nudged(part: Mapping[str, np.ndarray], which: np.ndarray, rng: np.random.Ge
     if "probability" in part:
         shares = part["probability"] * np.exp(0.1 * rng.standard_normal(part["probability"].shape))
         kept = part["probability"].sum(axis=-1, keepdims=True) / np.maximum(shares.sum(axis=-1, keepdims=True), 1e-300)
-        moved["probability"] = _where(which, shares * kept, part["probability"])
+        moved["probability"] = _where(which, np.minimum(shares * kept, 1.0), part["probability"])
     for name in positive:
         if name in part:
             factor = np.exp(0.1 * rng.standard_normal(part[name].shape))

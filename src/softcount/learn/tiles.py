@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.models.bags import Rows
 from softcount.models.star import TILE, Ready, rows_of
 
 LONGEST_RUN = 8
@@ -39,10 +40,17 @@ def lengthened(ready: Sequence[Ready], groups: int) -> list[Ready]:
     first = ready[0]
     width = sum(map(size_of, first.data)) // max(first.n_rows, 1) + 8 * groups
     tile = TILE * min(max(SECOND_CACHE // (width * TILE), 1), 4)
+    tile = max([tile, *(_worth_a_table(part, first.n_rows, groups) for part in first.data if isinstance(part, Rows))])
     count = max(1, tile // max(first.n_rows, 1))
     parts = [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
     fair = sum(part.n_rows for part in parts) // PORTIONS // TILE * TILE
     return [portion for part in parts for portion in portions(part, max(tile, PORTION, fair))]
+
+
+def _worth_a_table(part: Rows, n_rows: int, groups: int) -> int:
+    """Rows enough to be worth a table of all words: adding two cells takes about as long as scoring one word."""
+    words = max(len(part.ids), 1) / max(n_rows, 1)
+    return TILE * int(part.width * groups / (2 * words) / TILE)
 
 
 def portions(part: Ready, rows: int) -> Iterator[Ready]:
@@ -61,10 +69,10 @@ def portions(part: Ready, rows: int) -> Iterator[Ready]:
 
 
 def size_of(data: Any) -> int:
-    """Bytes of a chunk's array, of several, or of the cells of a sparse matrix."""
+    """Bytes of a chunk's array, of several, or of the cells of sparse rows."""
     if isinstance(data, tuple):
         return sum(map(size_of, data))
-    return 0 if data is None else data.nbytes if isinstance(data, np.ndarray) else 2 * data.data.nbytes
+    return 0 if data is None else data.nbytes
 
 
 def joined(parts: Sequence[Ready]) -> Ready:
@@ -86,6 +94,4 @@ def end_to_end(parts: list[Any]) -> Any:
         return np.concatenate(parts)
     if first is None or isinstance(first, float):
         return first
-    from scipy import sparse
-
-    return sparse.vstack(parts, format="csr")
+    return Rows.joined(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from softcount.families.normal import shifted
 from softcount.models.plates import Codes, Leaf
 from softcount.models.settle import Settling
 from softcount.models.star import Star
+from softcount.models.vocabularies import moved_words, with_united_words
 from softcount.numerics.twofold import Twofold, concatenate
-from softcount.table.schema import NARROW_LEVELS, Schema
+from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.models.fitted import Fitted
@@ -80,7 +81,10 @@ def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
 
 
 def aligned(model: Fitted, star: Star, names: Sequence[Any] | None) -> Counts:
-    """A fitted model's counts in another star's classes, levels and anchors; columns it lacks count nothing."""
+    """A fitted model's counts in another star's classes, levels and anchors; columns it lacks count nothing.
+
+    Words that the other star does not have are left out, as they are when its documents are read.
+    """
     order = np.arange(model.star.groups)
     if names is not None and model.classes is not None:
         where = {name: i for i, name in enumerate(names)}
@@ -107,6 +111,8 @@ def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
         )
     if isinstance(new.family, Joint):
         return _moved_joint(stats, old, new)
+    if new.family.kind is Kind.TEXT:
+        return moved_words(stats, old, new)
     if new.family.discrete or new.family.name == "multinomial":
         return _moved_levels(stats, old, new)
     if isinstance(new.family, Multinormal):
@@ -167,8 +173,11 @@ def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
     return sorted(set(levels), key=lambda x: (type(x).__name__ if not isinstance(x, (bool, int, float)) else "", x))
 
 
-def united(left: Fitted, right: Fitted) -> tuple[Star, list[Any]]:
-    """A star that holds the classes and levels of both models, counted about the left one's anchors."""
+def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> tuple[Star, list[Any]]:
+    """A star that holds the classes and levels of both models, counted about the left one's anchors.
+
+    Of the text columns only those in `grow` get new words, where that is given.
+    """
     if left.classes is None or right.classes is None:
         raise DataError(
             "only models of known classes can be merged: the groups of two mixtures are not the same groups."
@@ -184,27 +193,40 @@ def united(left: Fitted, right: Fitted) -> tuple[Star, list[Any]]:
         odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
         raise DataError(f"the two models have different columns: {odd} is in one of them only.")
     classes = sorted_levels([*left.classes, *right.classes])
-    schema = _united_schema(left.star.schema, right.star.schema)
-    leaves = [_united_leaf(leaf, schema, right.star.leaf(leaf.key), len(classes)) for leaf in left.star.leaves]
+    schema = _united_schema(left.star.schema, right.star.schema, grow)
+    leaves = [_united_leaf(leaf, schema, len(classes)) for leaf in left.star.leaves]
     return replace(left.star, schema=schema, leaves=tuple(leaves), groups=len(classes)), classes
 
 
-def _united_schema(left: Schema, right: Schema) -> Schema:
+def grown(star: Star, counts: Counts, prior: Any) -> tuple[Star, Counts]:
+    """A star and its counts with room for the levels and words that an older model brings as a prior."""
+    if not isinstance(prior, Older):
+        return star, counts
+    schema = _united_schema(star.schema, prior.model.star.schema, None)
+    wider = replace(star, schema=schema, leaves=tuple(_united_leaf(leaf, schema, star.groups) for leaf in star.leaves))
+    moved = {leaf.key: moved_stats(counts.arrays[leaf.key], leaf, wider.leaf(leaf.key)) for leaf in star.leaves}
+    return wider, Counts({**counts.arrays, **moved}, counts.rows, counts.log_likelihood, counts.notes)
+
+
+def _united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
     known = {spec.key: spec for spec in right.fields}
     for spec in left.used:
         other = known.get(spec.key)
-        if not spec.kind.numeric and other is not None:
+        if spec.kind is Kind.TEXT:
+            if other is not None and (grow is None or spec.key in grow):
+                left = left.with_field(with_united_words(spec, other))
+        elif not spec.kind.numeric and other is not None:
             levels = tuple(sorted_levels([*spec.levels, *other.levels]))
             left = left.with_field(replace(spec, levels=levels, wide=spec.wide or len(levels) > NARROW_LEVELS))
     return left
 
 
-def _united_leaf(leaf: Leaf, schema: Schema, other: Leaf, groups: int) -> Leaf:
+def _united_leaf(leaf: Leaf, schema: Schema, groups: int) -> Leaf:
     setting = replace(leaf.setting, groups=groups, blank=None)
     if isinstance(leaf.family, Joint):
         family, levels = joint_of([schema[c].levels for c in leaf.columns], groups)
         return replace(leaf, family=family, setting=replace(setting, levels=levels))
-    if leaf.family.discrete:
+    if leaf.family.discrete or leaf.family.kind is Kind.TEXT:
         return replace(leaf, setting=replace(setting, levels=schema[leaf.key].levels))
     return replace(leaf, setting=setting)
 

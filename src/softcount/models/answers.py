@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, Joint, Multinormal, Normal, Params, Setting
+from softcount.families import Categorical, Family, Joint, Multinormal, Normal, Params, Setting, Text
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
 from softcount.numerics.logspace import softmax_rows
@@ -173,6 +174,8 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
     if leaf.family.discrete:
         levels = model.schema[of].levels
         return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
+    if isinstance(leaf.family, Text):
+        raise DataError(f"{of!r} is text, which cannot be asked for: sample() draws documents, params_ has its words.")
     if leaf.family.name in ("multinomial", "binomial"):
         raise DataError(
             f"{of!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be asked for."
@@ -273,6 +276,8 @@ def _sampled_leaf(
     if held and isinstance(leaf.family, (Joint, Multinormal)):
         return held | _drawn_around(model, leaf, groups, chunk, [c for c in leaf.columns if c not in held], rng)
     values = leaf.family.draw(params, groups, rng)
+    if isinstance(leaf.family, Text):
+        return {leaf.key: _documents(values, leaf, rng)}
     if leaf.family.discrete:
         drawn = [leaf.setting.levels[code - 1] for code in values]
         parts = (
@@ -281,6 +286,16 @@ def _sampled_leaf(
         return dict(zip(leaf.columns, map(list, parts), strict=True)) | held
     table = values if leaf.family.block else values[:, None]
     return {c: _typed(model, c, table[:, i]) for i, c in enumerate(leaf.columns)} | held
+
+
+def _documents(column: Any, leaf: Leaf, rng: np.random.Generator) -> list[str]:
+    """Drawn words as documents, in any order: a bag of words has none."""
+    out = []
+    for start, stop in pairwise(column.indptr):
+        times = column.data[start + 1 : stop].astype(np.int64)
+        ids = rng.permutation(np.repeat(column.indices[start + 1 : stop] - 1, times))
+        out.append(" ".join(str(leaf.setting.levels[int(i)]) for i in ids))
+    return out
 
 
 def _drawn_around(
@@ -331,7 +346,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
             joint = np.log(model.shares) + sum(model.star.leaf_scores(chunk, model.estimates).values())
         weights, _ = softmax_rows(joint)
         for leaf in model.star.leaves:
-            for column in leaf.columns:
+            for column in leaf.columns if leaf.family.kind is not Kind.TEXT else ():  # a missing text stays missing
                 rows = np.flatnonzero(_absent(model, chunk, column))
                 if len(rows):
                     model.refuse_impossible(chunk, joint, rows)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import entr
 
-from softcount.families import LogNormal, Params
+from softcount.families import LogNormal, Params, Text
 from softcount.families.base import NOTHING
 from softcount.models.answers import CLASS, label
 from softcount.models.fitted import Fitted
@@ -63,21 +63,32 @@ def cards(fitted: Fitted) -> list[Card]:
             float(fitted.shares[g] * fitted.n_rows),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
-            _apart(fitted, g, far, here),
+            _apart(fitted, g, far, {key: values[g] for key, values in here.items()}),
         )
         for g, name in enumerate(fitted.names)
     ]
 
 
-def _apart(fitted: Fitted, g: int, far: dict[Key, np.ndarray], here: dict[Key, list[str]]) -> list[Apart]:
+def _apart(fitted: Fitted, g: int, far: dict[Key, np.ndarray], here: dict[Key, str]) -> list[Apart]:
     other = elsewhere(fitted, g)
     words = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in fitted.star.leaves}
-    found = [Apart(key, float(values[g]), here[key][g], words[key]) for key, values in far.items()]
+    for leaf in fitted.star.leaves:
+        if isinstance(leaf.family, Text) and fitted.n_groups > 1:
+            here[leaf.key], words[leaf.key] = _marked(leaf, fitted.params[leaf.key], other[leaf.key], g)
+    found = [Apart(key, float(values[g]), here[key], words[key]) for key, values in far.items()]
     return sorted(found, key=lambda item: -item.influence)
 
 
+def _marked(leaf: Leaf, own: Params, other: Params, g: int) -> list[str]:
+    """Words that mark a group, and words that mark all the others together: the commonest of both are the same."""
+    pair = {"probability": np.concatenate([own["probability"][g : g + 1], other["probability"]])}
+    return leaf.family.describe(pair, leaf.setting)
+
+
 def typical_values(leaf: Leaf, params: Params) -> list[Any]:
-    """What is typical of each group: the commonest level, the mean, the median of what spans several sizes."""
+    """What is typical of each group: the commonest level, marking words, the mean, the median of what spans sizes."""
+    if isinstance(leaf.family, Text):
+        return leaf.family.describe(params, leaf.setting)
     if leaf.family.discrete or leaf.family.name == "multinomial":
         levels = leaf.setting.levels
         return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
@@ -303,6 +314,8 @@ def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[str, Any]:
 
 def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
     store, slot = fitted.schema.places[column]
+    if store == "bags":
+        return _words(chunk.bags[slot][[row]], fitted.schema[column].levels)
     value = getattr(chunk, store)[row, slot]
     if store == "reals":
         return None if np.isnan(value) else float(value)
@@ -310,3 +323,12 @@ def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
     if value == 0:
         return None
     return levels[value - 1] if value <= len(levels) else NEVER_SEEN
+
+
+def _words(bag: Any, words: Sequence[object], most: int = 8) -> str | None:
+    """The first known words of a document, in the order of the vocabulary; None where it is missing."""
+    if not bag.nnz:
+        return None
+    ids = bag.indices[bag.indices > 0] - 1
+    shown = [str(words[int(i)]) for i in ids[:most]]
+    return " ".join(shown) + (" ..." if len(ids) > most else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -13,11 +13,12 @@ from scipy import sparse
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Family, Params
+from softcount.models.calibration import Calibration
 from softcount.models.influence import departures
 from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Key, Kind, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,7 @@ class Fitted:
     selection: list[Any] | None = None
     half_steps: bool = False
     interrupted: bool = False
+    calibration: Calibration | None = None
 
     # -- what was learned
 
@@ -69,8 +71,10 @@ class Fitted:
         return self.star.public(self.estimates)
 
     @property
-    def levels(self) -> dict[Key, list[object]]:
-        return {x.key: list(x.setting.levels) for x in self.star.leaves if x.family.discrete}
+    def levels(self) -> dict[Key, Sequence[object]]:
+        """Levels of discrete columns, words of text columns, in the order of their probabilities."""
+        kept = [x for x in self.star.leaves if x.family.discrete or x.family.kind is Kind.TEXT]
+        return {x.key: list(x.setting.levels) if x.family.discrete else x.setting.levels for x in kept}
 
     @property
     def families(self) -> dict[Key, Family]:
@@ -130,15 +134,16 @@ class Fitted:
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
-        """(rows x groups) log-probability of each group given the row."""
+        """(rows x groups) log-probability of each group given the row, calibrated where the model is."""
         return self._each_row(table, threads, self._log_posterior)
 
     def proba(self, table: Table, threads: Threads) -> np.ndarray:
-        """(rows x groups) probability of each group given the row."""
+        """(rows x groups) probability of each group given the row, calibrated where the model is."""
         return self._each_row(table, threads, self._posterior)
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
+        self.star.refuse_scores("has no density")
         return self._each_row(table, threads, self._evidence, width=None)
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
@@ -146,15 +151,20 @@ class Fitted:
         return self._each_row(table, threads, lambda ready, joint, out: None)
 
     def _posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
+        better = None if self.calibration is None else self.calibration.proba(joint)
         evidence = self.star.kernels.normalise(joint)
         if not np.isfinite(evidence).all():
             raise _Impossible(int(np.argmin(np.isfinite(evidence))))
+        if better is not None:
+            joint[:] = better
 
     def _log_posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
         evidence = self.star.kernels.normalise(joint.copy())
         if not np.isfinite(evidence).all():
             raise _Impossible(int(np.argmin(np.isfinite(evidence))))
         joint -= evidence[:, None]
+        if self.calibration is not None:
+            joint[:] = self.calibration.log_proba(joint)
 
     def _evidence(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
         out[:] = self.star.kernels.normalise(joint)

@@ -43,7 +43,7 @@ def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
     """One leaf's hyperparameters; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
         prior = best_evidence(leaf, stats)
-    if leaf.family.block:
+    if leaf.family.alone:
         return leaf.family.hyper(prior, stats, leaf.setting)
     hyper = leaf.family.hyper(prior, stats.spread(1), leaf.setting)
     return {name: value if name == "alpha" else np.reshape(value, ()) for name, value in hyper.items()}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from softcount.families import Joint
+from softcount.models.bags import Bag
 from softcount.models.block import Block
-from softcount.models.plates import Bag, Codes, Features, JointCodes, Kernels, Leaf, Plate, Reals
-from softcount.table.schema import Schema
+from softcount.models.plates import Codes, Features, JointCodes, Kernels, Leaf, Plate, Reals
+from softcount.table.schema import Kind, Schema
 
 
 def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
@@ -25,8 +26,9 @@ def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tup
             narrow.append(leaf)
         elif leaf.family.discrete:
             plates.append(Codes((leaf,), "wide", (schema.places[leaf.key].slot,), kernels, (("(wide)", leaf.key),)))
-        elif leaf.family.block and not leaf.columns:
-            plates.append(Bag((leaf,), (leaf.key,)))
+        elif leaf.family.kind is Kind.TEXT or not leaf.columns:
+            slot = schema.places[leaf.key].slot if leaf.columns else 0
+            plates.append(Bag((leaf,), (leaf.key,), slot, kernels))
         elif leaf.family.name == "multinormal":
             plates.append(Block((leaf,), tuple(schema.places[c].slot for c in leaf.columns), (leaf.key,), kernels))
         elif leaf.family.name not in ("normal", "lognormal"):

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import FAMILIES, Family, Joint, Setting
+from softcount.families import FAMILIES, Family, Joint, Setting, Text
 from softcount.families.joint import joint_of
 from softcount.models.plates import Leaf
 from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.text import Reading
 
 BY_KIND = {Kind.CATEGORICAL: "categorical", Kind.REAL: "normal", Kind.POSITIVE: "lognormal", Kind.COUNT: "poisson"}
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
@@ -27,7 +28,7 @@ class Wishes:
     """What the user said of columns: families by column or block, kinds forced by them, columns to leave out."""
 
     families: dict[Key, Family] = field(default_factory=dict)
-    forced: dict[Key, Kind | str] = field(default_factory=dict)
+    forced: dict[Key, Kind | Reading | str] = field(default_factory=dict)
     everything: Family | None = None
 
     @property
@@ -58,8 +59,13 @@ def wishes_of(kinds: Any) -> Wishes:
         for column in key if isinstance(key, tuple) else (key,):
             if column in wishes.forced:
                 raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
-            wishes.forced[column] = family.kind
+            wishes.forced[column] = kind_of(family)
     return wishes
+
+
+def kind_of(family: Family) -> Kind | Reading:
+    """What a family makes of its columns: their kind, or for text how documents are read."""
+    return family.reading if isinstance(family, Text) else family.kind
 
 
 def _refuse_trials(key: Any, family: Family) -> None:
@@ -80,10 +86,6 @@ def family_of(said: Any, key: Key) -> Family:
     if isinstance(said, Family):
         return said
     name = SYNONYMS.get(str(said), str(said))
-    if name == "text":
-        raise DataError(
-            f"column {key!r}: text is not modelled yet. Turn it into counts, or leave it out with 'ignore'."
-        )
     if name not in FAMILIES:
         close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -119,6 +121,11 @@ def leaves_of(
 
 
 def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -> Leaf:
+    if spec.kind is Kind.TEXT:
+        family = family or Text.of(spec.reading or Reading())
+        if not isinstance(family, Text):
+            raise DataError(f"column {spec.key!r} is text, which {family.name} cannot model. Declare it text.")
+        return Leaf(spec.key, (spec.key,), family, Setting((spec.key,), groups, spec.levels, floor=floor))
     family = family or FAMILIES[BY_KIND[spec.kind]]()
     if family.name == "bernoulli" and len(spec.levels) > 2:
         raise DataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Joint
+from softcount.families import Joint, Text
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
 
@@ -17,7 +17,7 @@ def linear_form(model: Fitted) -> Part:
     """(coef, intercept) with softmax(x @ coef.T + intercept) equal to the model's probabilities.
 
     A normal column is one feature, its value; a 0/1 column one; any other categorical one per level; a multinomial
-    block one per count.
+    block one per count, a text that is there one per word (for Bernoulli words, 1 where the word is there).
     """
     with np.errstate(divide="ignore"):
         intercept = np.log(model.shares)
@@ -34,10 +34,13 @@ def _linear_leaf(leaf: Leaf, params: dict[str, np.ndarray]) -> Part:
     name = leaf.family.name
     if name == "normal" and getattr(leaf.family, "tied", None) in ("classes", "both") and "freedom" not in params:
         return _normal_part(params)
+    if isinstance(leaf.family, Text):
+        weights = leaf.family.natural(params)
+        return weights[:, 1:], weights[:, 0]
     if isinstance(leaf.family, Joint) or name not in ("categorical", "bernoulli", "multinomial"):
         raise DataError(
             f"column {leaf.key!r} ({name}) is not linear in the classes' log-odds. "
-            "Linear are multinomial, Bernoulli, categorical, and Normal(tied='classes')."
+            "Linear are multinomial, Bernoulli, text, categorical, and Normal(tied='classes')."
         )
     with np.errstate(divide="ignore"):
         logs = np.log(params["probability"])

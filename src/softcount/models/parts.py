@@ -63,7 +63,7 @@ def _estimate_together(
     family: Family, keys: list[Key], stats: Mapping[Any, Twofold], imagined: Imagined
 ) -> dict[Key, Params]:
     fixed = [imagined.fixed.get(key, {}) for key in keys]
-    if family.block:
+    if family.alone:
         hyper, how = imagined.leaves[keys[0]], imagined.how
         own = stats[keys[0]]
         return {keys[0]: family.held(own, hyper, how, fixed[0]) if fixed[0] else family.estimate(own, hyper, how)}

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.errors import DataError
 from softcount.families import Family, Joint, LogNormal, Params, Setting
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.kernels import WORTH_COMPILING, choose
@@ -308,50 +307,6 @@ class Features:
         if leaf.family.dotted:
             return {self.names[0]: Twofold.of(memberships.T @ features)}
         return {self.names[0]: leaf.family.count(column, memberships, params[0] if params else None, leaf.setting)}
-
-    def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        return self.count(data, one_hot(labels, weights, groups), None)
-
-    def stats(self, tallies: Any, leaf: int) -> Twofold:
-        return tallies[self.names[0]]
-
-
-@dataclass(frozen=True, slots=True)
-class Bag:
-    """A sparse block of counts, multinomial."""
-
-    leaves: tuple[Leaf, ...]
-    names: tuple[Hashable, ...]
-
-    def prepare(self, chunk: Chunk) -> Any:
-        (bag,) = chunk.bags
-        if bag.data.min(initial=0.0) < 0:
-            at = int(np.argmax(bag.data < 0))
-            row = chunk.start + int(np.searchsorted(bag.indptr, at, side="right"))
-            raise DataError(
-                f"Negative values in data: column {int(bag.indices[at])}, row {row} holds "
-                f"{bag.data[at]:g}. A sparse table holds counts: 0, 1, 2, ..."
-            )
-        return bag
-
-    def base(self, data: Any) -> np.ndarray | float:
-        from scipy.special import gammaln
-
-        parts = data.copy()
-        parts.data = gammaln(parts.data + 1.0)
-        return gammaln(np.asarray(data.sum(axis=1)).ravel() + 1.0) - np.asarray(parts.sum(axis=1)).ravel()
-
-    def compile(self, params: list[Params]) -> Any:
-        return params[0] if "alpha" in params[0] else self.leaves[0].family.natural(params[0])
-
-    def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
-        if isinstance(compiled, dict):
-            out += self.leaves[0].family.score(data.toarray(), compiled, self.leaves[0].setting)
-        else:
-            out += data @ compiled.T
-
-    def count(self, data: Any, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
-        return {self.names[0]: Twofold.of(np.ascontiguousarray((data.T @ memberships).T))}
 
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         return self.count(data, one_hot(labels, weights, groups), None)

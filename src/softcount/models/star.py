@@ -15,7 +15,7 @@ from scipy.special import xlogy
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, How, Joint, Params, Setting
+from softcount.families import Categorical, Family, How, Joint, Params, Setting, Text
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.imagine import leaf_hypers
 from softcount.models.layout import plates_of
@@ -31,7 +31,7 @@ from softcount.models.parts import (
 from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Key, Kind, Schema
 
 TILE = 4096
 """Rows scored at a time, so that rows x groups stays in the cache."""
@@ -245,7 +245,7 @@ class Star:
         """Leaves that can be estimated together: of one family and size, with the same parameters fixed."""
         groups: dict[Any, tuple[Family, list[Key]]] = {}
         for leaf in self.leaves:
-            alone = leaf.key if leaf.family.block else tuple((fixed or {}).get(leaf.key, ()))
+            alone = leaf.key if leaf.family.alone else tuple((fixed or {}).get(leaf.key, ()))
             name = (leaf.family.stack_key(), stats[leaf.key].shape, alone)
             groups.setdefault(name, (leaf.family, []))[1].append(leaf.key)
         yield from groups.values()
@@ -264,7 +264,7 @@ class Star:
         alike: dict[Any, list[Leaf]] = {}
         for leaf in self.leaves:
             part = params.leaves[leaf.key]
-            size = leaf.key if leaf.family.block else tuple((name, part[name].shape) for name in leaf.family.chart)
+            size = leaf.key if leaf.family.alone else tuple((name, part[name].shape) for name in leaf.family.chart)
             alike.setdefault((leaf.family, size or leaf.key), []).append(leaf)
         return list(alike.values())
 
@@ -329,10 +329,21 @@ class Star:
         """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
         if not leaf.columns:
             return chunk.bags[0].toarray()
+        if leaf.family.kind is Kind.TEXT:
+            return chunk.bags[self.schema.places[leaf.key].slot]
         parts = [getattr(chunk, self.schema.places[c].store)[:, self.schema.places[c].slot] for c in leaf.columns]
         if isinstance(leaf.family, Joint):
             return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))
         return np.stack(parts, axis=1) if leaf.family.block else parts[0]
+
+    def refuse_scores(self, why: str) -> None:
+        """Raise where a column only tells classes apart: complement weights are no probabilities."""
+        for leaf in self.leaves:
+            if isinstance(leaf.family, Text) and leaf.family.model == "complement":
+                raise DataError(
+                    f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
+                    "Use Text('multinomial') or Text('bernoulli')."
+                )
 
     def leaf(self, key: Key) -> Leaf:
         for leaf in self.leaves:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, psi, xlogy
 
-from softcount.families import Joint, Multinormal, Params
+from softcount.families import Joint, Multinormal, Params, Text
 from softcount.families.multinormal import patterns
 from softcount.models.answers import CLASS, label
 from softcount.models.fitted import Fitted
@@ -50,6 +50,7 @@ class Gauge:
 
     @classmethod
     def of(cls, fitted: Fitted) -> Gauge:
+        fitted.star.refuse_scores("has no density to be surprised by")
         entropies = {x.key: _entropy(x, fitted.estimates.leaves[x.key]) for x in fitted.star.leaves}
         return cls(fitted, fitted.star.compile(fitted.estimates), entropies)
 
@@ -94,10 +95,10 @@ class Gauge:
 
     def _apart(self) -> list[Leaf]:
         """Leaves whose usual surprise depends on more than whether the cell is there."""
-        return [x for x in self.fitted.star.leaves if x.family.block]
+        return [x for x in self.fitted.star.leaves if x.family.alone]
 
     def _usual_cells(self, chunk: Chunk, members: np.ndarray) -> Any:
-        plain = [x for x in self.fitted.star.leaves if not x.family.block]
+        plain = [x for x in self.fitted.star.leaves if not x.family.alone]
         if not plain:
             return 0.0
         there = np.stack([self._there(leaf, chunk) for leaf in plain], axis=1).astype(np.float64)
@@ -113,9 +114,9 @@ class Gauge:
 
     def _usual(self, leaf: Leaf, chunk: Chunk, members: np.ndarray) -> np.ndarray:
         """What is usual for one column or block of each row, in its classes."""
-        if not leaf.family.block:
+        if not leaf.family.alone:
             return np.where(self._there(leaf, chunk), members @ self.entropies[leaf.key], 0.0)
-        if leaf.family.name in COUNTED:
+        if leaf.family.name in COUNTED or isinstance(leaf.family, Text):
             return _counts_of(self.fitted.star, leaf, chunk) * (members @ self.entropies[leaf.key])
         out = np.zeros(chunk.n_rows)
         for rows, present in _holes(self.fitted.star, leaf, chunk):
@@ -165,7 +166,8 @@ def _excess(parts: np.ndarray, params: Params, g: int) -> np.ndarray:
 def own_base(star: Star, ready: Ready) -> Any:
     """The part of the log-density no group changes, without the ways to order counts that are scored one by one."""
     pairs = zip(star.plates, ready.data, strict=True)
-    return sum((plate.base(data) for plate, data in pairs if plate.leaves[0].family.name not in COUNTED), 0.0)
+    one_by_one = (*COUNTED, "text")
+    return sum((plate.base(data) for plate, data in pairs if plate.leaves[0].family.name not in one_by_one), 0.0)
 
 
 def tiles(chunk: Chunk) -> Iterator[Chunk]:
@@ -203,6 +205,8 @@ def _entropy(leaf: Leaf, params: Params, present: np.ndarray | None = None) -> n
 
 def _counts_of(star: Star, leaf: Leaf, chunk: Chunk) -> np.ndarray:
     """How many counts or trials each row's block holds."""
+    if isinstance(leaf.family, Text):
+        return leaf.family.sizes(star.column(leaf, chunk))
     if not leaf.columns:
         return np.ravel(chunk.bags[0].sum(axis=1)).astype(np.float64)
     return leaf.family.features(star.column(leaf, chunk), leaf.setting).sum(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from softcount.report.document import key_text
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def prediction_table(fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None) -> pa.Table:
-    """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one."""
+def prediction_table(
+    fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] | None = None
+) -> pa.Table:
+    """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one.
+
+    Where rows are files, their names come first.
+    """
     import pyarrow as pa
 
     likeliest = pa.array(proba.argmax(axis=1) if len(proba) else [], pa.int64())
@@ -27,6 +32,8 @@ def prediction_table(fitted: Fitted, proba: np.ndarray, scores: np.ndarray | Non
     names = ["predicted", *(f"p({name})" for name in fitted.names)]
     if scores is not None:
         columns, names = [*columns, pa.array(scores)], [*names, "anomaly"]
+    if files is not None:
+        columns, names = [pa.array(files, pa.string()), *columns], ["file", *names]
     return pa.Table.from_arrays(columns, names=names)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.report.document import key_text
 from softcount.report.page import Page
-from softcount.report.text import LONGEST_CELL, counted, listed, number, share
+from softcount.report.text import LONGEST_CELL, counted, listed, number, share, shortened
 
 if TYPE_CHECKING:
     from softcount.models.classes import Card, Crowd, Member, Odd, Sorting
@@ -19,6 +19,9 @@ CARD_COLUMNS = 5
 TELLING = 0.5
 """Nats above what is usual from which a column is named as a reason, after the first."""
 
+LONGEST_VALUE = 40
+"""Text that is given as a reason is cut after so much: documents are long."""
+
 CLASS = "(class)"
 
 
@@ -28,20 +31,39 @@ def class_names(fitted: Fitted) -> list[str]:
     return [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
 
 
+def has_text(fitted: Fitted) -> bool:
+    """Whether the model reads a column of text."""
+    return any(family.name == "text" for family in fitted.families.values())
+
+
+def only_text(fitted: Fitted) -> bool:
+    """Whether columns of text are all that the model reads."""
+    return bool(fitted.families) and all(family.name == "text" for family in fitted.families.values())
+
+
 def add_cards(page: Page, fitted: Fitted) -> None:
-    """What sets each class apart from the rest of the table, in its own order, and its typical row."""
+    """What sets each class apart from the rest of the table, in its own order, and its typical row.
+
+    Where text is all there is, the words that mark the classes say it already.
+    """
+    if only_text(fitted):
+        return
     names = class_names(fitted)
     for name, card in zip(names, fitted.cards(), strict=True):
         page.heading(f"What sets {name} apart ({share(card.share)} of the rows)")
         chosen = card.apart[:CARD_COLUMNS]
         telling = [(key_text(x.key), number(x.influence, 3), x.here, x.elsewhere) for x in chosen]
         page.grid(("column", "influence", "here", "elsewhere"), telling, right=("influence",))
-        page.line(f"typical row: {_typical(card)}")
+        page.line(f"typical row: {_typical(fitted, card)}")
 
 
-def _typical(card: Card) -> str:
-    """The values typical of a class, those of its most telling columns first."""
-    cells = [cell for x in card.apart for cell in _cells(x.key, card.typical[x.key])]
+def _typical(fitted: Fitted, card: Card) -> str:
+    """The values typical of a class, those of its most telling columns first; words without commas between them."""
+    typical = {
+        key: value.replace(",", "") if fitted.families[key].name == "text" else value
+        for key, value in card.typical.items()
+    }
+    cells = [cell for x in card.apart for cell in _cells(x.key, typical[x.key])]
     return listed([f"{key_text(column)} {value_text(value)}" for column, value in cells], most=8)
 
 
@@ -129,7 +151,7 @@ def because(odd: Odd, most: int = 3) -> str:
 
 
 def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
-    held = f" {value_text(cells[name])}" if name in cells else ""
+    held = f" {shortened(value_text(cells[name]), LONGEST_VALUE)}" if name in cells else ""
     said = "a rare class" if name == CLASS else f"{name}{held}"
     return f"{said} (impossible)" if part == float("inf") else f"{said} ({part:+.1f})"
 

@@ -8,7 +8,7 @@ from typing import Any
 from softcount.report.document import key_text
 from softcount.report.page import Page
 from softcount.report.text import counted, listed, share
-from softcount.table.schema import Field, Key, Schema
+from softcount.table.schema import Field, Key, Kind, Schema
 
 Missing = Mapping[Key, float]
 """Missing cells per column; a column that was not read has no entry."""
@@ -60,7 +60,12 @@ def column_documents(schema: Schema, missing: Missing) -> list[dict[str, Any]]:
             "used": spec.used,
             "declared": spec.declared,
             "missing": missing.get(spec.key),
-            "levels": list(spec.levels),
+            **_values(spec),
         }
         for spec in schema.fields
     ]
+
+
+def _values(spec: Field) -> dict[str, Any]:
+    """The levels of a column; of a column of text, which may have millions of words, only how many."""
+    return {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}

@@ -19,8 +19,9 @@ from softcount.report.model import (
     model_document,
 )
 from softcount.report.page import Page
+from softcount.report.reliability import add_evaluation, evaluation_document
 from softcount.report.selection import add_selection
-from softcount.report.text import counted, number, share
+from softcount.report.text import counted
 
 if TYPE_CHECKING:
     from softcount.learn.evaluate import Evaluation
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 class FitReport:
     """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows.
 
-    `criterion` is what the number of classes was chosen by, if it was.
+    `criterion` is what the number of classes was chosen by, if it was; `reading`, the options the data were read with.
     """
 
     fitted: Fitted
@@ -40,6 +41,7 @@ class FitReport:
     saved: str
     data: str
     criterion: str = "evidence"
+    reading: tuple[str, ...] = ()
 
 
 def fit_page(report: FitReport) -> Page:
@@ -50,7 +52,7 @@ def fit_page(report: FitReport) -> Page:
     if fitted.classes is None:
         _add_search(page, report)
     else:
-        add_evaluation(page, report.evaluation)
+        add_evaluation(page, report.evaluation, fitted.calibration)
     add_groups(page, fitted)
     add_apart(page, fitted)
     if fitted.n_groups > SIDE_BY_SIDE:
@@ -93,20 +95,6 @@ def _ending(fitted: Fitted) -> str:
     return f"converged after {steps}" if fitted.converged else f"stopped after {steps}, before it had converged"
 
 
-def add_evaluation(page: Page, evaluation: Evaluation | None) -> None:
-    if evaluation is None:
-        page.line("not tried on unseen rows (--folds 0, or too few labelled rows)")
-        return
-    page.line(f"{evaluation.how}, on rows the model had not seen ({counted(evaluation.n_rows, 'labelled row')}):")
-    rows = [
-        ("accuracy", share(evaluation.accuracy), share(evaluation.baseline_accuracy)),
-        ("log-loss", number(evaluation.log_loss), number(evaluation.baseline_log_loss)),
-    ]
-    page.grid(("", "model", "majority baseline"), rows, right=("model", "majority baseline"))
-    if evaluation.log_loss > evaluation.baseline_log_loss:
-        page.line("its probabilities are too sure of themselves: trust the ranking more than the figures")
-
-
 def _add_saved(page: Page, report: FitReport) -> None:
     page.heading("Saved")
     page.line(f"the model, in {report.saved}" if report.saved != "-" else "the model, to standard output")
@@ -118,6 +106,7 @@ def next_commands(report: FitReport) -> list[str]:
     """Commands that go on from here, as one would type them."""
     model = "MODEL" if report.saved == "-" else shlex.quote(report.saved)
     data = "DATA" if report.data == "-" else shlex.quote(report.data)
+    data = " ".join([data, *report.reading])
     if report.fitted.classes is None:
         return [f"softcount show {model} {data}", f"softcount predict {model} {data}"]
     return [f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
@@ -131,17 +120,4 @@ def fit_document(report: FitReport) -> dict[str, Any]:
         "criterion": report.criterion if report.fitted.selection else None,
         "saved": report.saved,
         "next": next_commands(report),
-    }
-
-
-def evaluation_document(evaluation: Evaluation | None) -> dict[str, Any] | None:
-    if evaluation is None:
-        return None
-    return {
-        "how": evaluation.how,
-        "rows": evaluation.n_rows,
-        "accuracy": evaluation.accuracy,
-        "log_loss": evaluation.log_loss,
-        "baseline": {"accuracy": evaluation.baseline_accuracy, "log_loss": evaluation.baseline_log_loss},
-        "folds": list(evaluation.folds),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from softcount.report.classes import (
@@ -9,14 +10,18 @@ from softcount.report.classes import (
     add_sorting,
     card_document,
     class_names,
+    has_text,
     influence_document,
+    only_text,
     sorting_document,
 )
 from softcount.report.columns import column_documents, role
 from softcount.report.document import key_text
 from softcount.report.page import Page
+from softcount.report.reliability import add_calibration, calibration_document
 from softcount.report.selection import add_selection, selection_document
 from softcount.report.text import counted, listed, number, share
+from softcount.report.words import add_marks, marks_document
 
 if TYPE_CHECKING:
     from softcount.models.classes import Sorting
@@ -34,9 +39,11 @@ def model_page(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -
     page = Page()
     page.heading(headline(fitted))
     page.line(f"from {counted(fitted.n_rows, 'row')}, {counted(fitted.n_parameters, 'parameter')}")
+    if fitted.calibration is not None:
+        add_calibration(page, fitted.calibration)
     add_selection(page, fitted)
     add_groups(page, fitted)
-    add_apart(page, fitted)
+    add_apart(page, fitted, brief=False)
     if fitted.n_groups > 1:
         add_cards(page, fitted)
     if sorting is not None:
@@ -63,8 +70,15 @@ def add_groups(page: Page, fitted: Fitted) -> None:
     page.grid(("class", "share", "rows"), rows, right=("share", "rows"))
 
 
-def add_apart(page: Page, fitted: Fitted) -> None:
-    """The columns that tell the classes apart, most telling first, and what they look like in each class."""
+def add_apart(page: Page, fitted: Fitted, brief: bool = True) -> None:
+    """The columns that tell the classes apart, and what they look like in each class; the words of columns of text."""
+    if not only_text(fitted):
+        _add_influence(page, fitted)
+    if has_text(fitted):
+        add_marks(page, fitted, brief)
+
+
+def _add_influence(page: Page, fitted: Fitted) -> None:
     ranked = fitted.influence()
     if fitted.n_groups == 1 and fitted.params:
         _add_whole(page, fitted)
@@ -112,7 +126,7 @@ def _add_columns(page: Page, fitted: Fitted) -> None:
 def _families(fitted: Fitted) -> dict[Any, str]:
     """The family of each column, by the column."""
     return {
-        column: family.name
+        column: f"text, {getattr(family, 'model', '')}" if family.name == "text" else family.name
         for key, family in fitted.families.items()
         for column in (key if isinstance(key, tuple) else (key,))
     }
@@ -154,6 +168,7 @@ def model_document(fitted: Fitted, sorting: Sorting | None = None, data: str = "
         "iterations": fitted.n_iter,
         "converged": fitted.converged,
         "interrupted": fitted.interrupted,
+        "calibration": calibration_document(fitted.calibration),
         "starts": _starts_document(fitted),
         "selection": selection_document(fitted),
         "notes": list(fitted.notes),
@@ -164,14 +179,14 @@ def model_document(fitted: Fitted, sorting: Sorting | None = None, data: str = "
 def _fitted_columns(fitted: Fitted) -> list[dict[str, Any]]:
     families, levels = fitted.families, fitted.levels
     return [
-        {
-            "column": key_text(key),
-            "family": families[key].name,
-            "levels": list(levels.get(key, ())),
-            "parameters": params,
-        }
+        {"column": key_text(key), "family": families[key].name}
+        | (marks_document(fitted, key) if families[key].name == "text" else _parameters(levels.get(key, ()), params))
         for key, params in fitted.params.items()
     ]
+
+
+def _parameters(levels: Iterable[Any], params: Any) -> dict[str, Any]:
+    return {"levels": list(levels), "parameters": params}
 
 
 def _starts_document(fitted: Fitted) -> dict[str, int] | None:

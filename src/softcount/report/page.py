@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from softcount.report.passage import Passage
 from softcount.report.text import cell_width, printable, shortened
 from softcount.run.progress import on_terminal
 
@@ -31,11 +32,14 @@ class Heading:
     text: str
 
 
+Block = Heading | Grid | Passage | str
+
+
 @dataclass(slots=True)
 class Page:
     """What one command has to say, in order."""
 
-    blocks: list[Heading | Grid | str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
         self.blocks.append(Heading(text))
@@ -48,6 +52,9 @@ class Page:
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
         self.blocks.append(Grid(tuple(headings), tuple(tuple(row) for row in rows), frozenset(right)))
+
+    def passage(self, passage: Passage) -> None:
+        self.blocks.append(passage)
 
 
 def show(page: Page, stream: IO[str]) -> None:
@@ -79,11 +86,13 @@ def plain(page: Page) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _block_lines(block: Heading | Grid | str, first: bool) -> list[str]:
+def _block_lines(block: Block, first: bool) -> list[str]:
     if isinstance(block, Heading):
         return [printable(block.text)] if first else ["", printable(block.text)]
     if isinstance(block, Grid):
         return _aligned(block)
+    if isinstance(block, Passage):
+        return ["  " + line for line in block.plain()]
     return ["  " + printable(block)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.report.answers import name_array
 from softcount.report.page import Page
-from softcount.report.text import number
+from softcount.report.text import number, share
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 ROW, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(class)", "(against)", "(prior)", "(total)"
 """What a line of reasons holds besides a figure for each column."""
+FILE = "(file)"
+"""Where each row is a file, its name."""
+PROBABILITY, WORDS = "(probability)", "(words)"
+"""What a row that was asked for has besides, as data."""
 
+MOST_CERTAIN = 1.0 - 1e-15
 Cells = Mapping[str, str]
 
 
@@ -57,19 +62,32 @@ def _said(value: Any) -> str:
     return number(value, 6) if isinstance(value, float) else str(value)
 
 
-def explanation_page(reasons: pa.Table, cells: Sequence[Cells], called: Mapping[str, str] | None = None) -> Page:
-    """The reasons for each row's class, the weightiest first; `called` says what to call a class."""
-    page = Page()
-    for line, held in zip(reasons.to_pylist(), cells, strict=True):
-        chosen, against = ((called or {}).get(str(line[key]), line[key]) for key in (CLASS, AGAINST))
-        compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
-        page.heading(f"Row {line[ROW]}: {chosen}{compared}")
-        page.grid(("column", "value", "log-odds", ""), _ranked(line, held), right=("log-odds",))
-    return page
+def add_reasons(
+    page: Page,
+    line: Mapping[str, Any],
+    held: Cells,
+    called: Mapping[str, str] | None = None,
+    title: str | None = None,
+    probability: float | None = None,
+    calibrated: bool = False,
+) -> None:
+    """The reasons for one row's class, the weightiest first, and how probable the class is where that is given."""
+    chosen, against = ((called or {}).get(str(line[key]), line[key]) for key in (CLASS, AGAINST))
+    compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
+    page.heading(f"{title or f'Row {line[ROW]}'}: {chosen}{compared}")
+    if probability is not None:
+        how = " (calibrated, which log-odds are not)" if calibrated else ""
+        page.line(f"probability of {chosen}: {share(_stated(probability, line[TOTAL]))}{how}")
+    page.grid(("column", "value", "log-odds", ""), _ranked(line, held), right=("log-odds",))
+
+
+def _stated(probability: float, total: float) -> float:
+    """A probability that only rounding has made 1 is not quite that: 0 nats are no comparison, infinite ones exact."""
+    return min(probability, MOST_CERTAIN) if 0 < total < float("inf") else probability
 
 
 def _ranked(line: Mapping[str, Any], held: Cells) -> list[tuple[str, ...]]:
-    figures = {name: value for name, value in line.items() if name not in (ROW, CLASS, AGAINST, TOTAL)}
+    figures = {name: value for name, value in line.items() if name not in (ROW, FILE, CLASS, AGAINST, TOTAL)}
     most = max((abs(value) for value in figures.values()), default=0.0)
     ranked = sorted(figures.items(), key=lambda item: -abs(item[1]))
     drawn = [(name, held.get(name, ""), signed(value), bar(value, most)) for name, value in ranked]

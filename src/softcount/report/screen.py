@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from softcount.report.page import Grid, Heading, Page
+from softcount.report.passage import Passage
 from softcount.report.text import printable
 from softcount.run.progress import console_on
 
@@ -20,6 +21,8 @@ def show_rich(page: Page, stream: IO[str]) -> None:
     for place, block in enumerate(page.blocks):
         if isinstance(block, Heading):
             _show_heading(console, block, first=place == 0)
+        elif isinstance(block, Passage):
+            console.print(Padding(_marked(block, colour=not console.no_color), (0, 0, 0, 2)))
         else:
             console.print(_drawn(block))
 
@@ -40,3 +43,19 @@ def _drawn(block: Grid | str) -> Padding | Table:
     for row in block.cells():
         table.add_row(*map(Text, row))
     return table
+
+
+TONES = ("", "green", "bold green", "bold reverse green")
+AGAINST = ("", "red", "bold red", "bold reverse red")
+
+
+def _marked(passage: Passage, colour: bool) -> Text:
+    """A document with its words in colour; by signs where colour is not wanted."""
+    if not colour:
+        return Text("\n".join(passage.plain()))
+    rest = f" for {passage.theirs}; the bolder, the more"
+    lines = [Text.assemble(("green", TONES[2]), f" speaks for {passage.ours}, ", ("red", AGAINST[2]), rest)]
+    for line in passage.lines:
+        tones = ((piece.text, TONES[piece.tone] if piece.tone >= 0 else AGAINST[-piece.tone]) for piece in line)
+        lines.append(Text.assemble(*tones))
+    return Text("\n").join(lines)

@@ -22,6 +22,12 @@ HEAD = 1 << 20
 LOOK_BYTES = 48 << 20
 """Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
 
+CHUNK_BYTES = 64 << 20
+"""Bytes of rows that a chunk may have."""
+
+LARGEST_RUN = (1 << 31) - 2
+"""Bytes that Arrow parses at once."""
+
 LOOK_RUN = 4_096
 ANY = Wanted(numeric=False)
 
@@ -39,12 +45,12 @@ class CsvSource:
         self.keys: list[Key] = list(self.dialect.names)
         self.n_rows: int | None = None
         self.notes: tuple[str, ...] = ()
-        total = self._count_ahead()
+        total, size = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
         self._long = total > FEW_ROWS
         self.n_rows = None if self._long else total
-        self.chunk_rows = chunk_rows_for(total)
+        self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES)
 
     def _dialect(self, header: bool) -> Dialect:
         head = b"".join(islice(self.file.blocks(quiet=True), 1))
@@ -58,16 +64,16 @@ class CsvSource:
         head = head.replace(b"\r", b"\n") if self.file.returns_only else head
         return dialect_of(self.file.name, head[:HEAD], header)
 
-    def _count_ahead(self) -> int:
-        """How many rows there are, counting no further than the size of chunks depends on it."""
-        total = broken = 0
+    def _count_ahead(self) -> tuple[int, int]:
+        """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
+        total = size = broken = 0
         for run in self._runs(LOOK_RUN, quiet=True):
-            total += run.n_rows
+            total, size = total + run.n_rows, size + len(run.data)
             broken += run.data.count(b"\n") - run.n_rows
             self.notes = self.notes or _note_of_breaks(run, broken)
             if total > FEW_ROWS:
                 break
-        return total
+        return total, size
 
     def _first_runs(self) -> Iterator[Run]:
         rows = size = 0
@@ -99,14 +105,15 @@ class CsvSource:
         import pyarrow as pa
 
         strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
+        as_text = {key: want if want.text else ANY for key, want in wanted.items()}
         if strict and self._is_padded(run, strict):
-            return self._parse(run, dict.fromkeys(wanted, ANY))
+            return self._parse(run, as_text)
         try:
             columns = self._parse(run, wanted)
         except pa.ArrowInvalid:
-            return self._parse(run, dict.fromkeys(wanted, ANY))
+            return self._parse(run, as_text)
         numeric = (columns[key] for key, want in wanted.items() if want.numeric)
-        return columns if all(map(_is_finite, numeric)) else self._parse(run, dict.fromkeys(wanted, ANY))
+        return columns if all(map(_is_finite, numeric)) else self._parse(run, as_text)
 
     def _is_padded(self, run: Run, strict: list[Key]) -> bool:
         # Compiled only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB.
@@ -118,6 +125,11 @@ class CsvSource:
         import pyarrow as pa
 
         odd: list[Any] = []
+        if len(run.data) > LARGEST_RUN:
+            raise DataError(
+                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} hold more than "
+                f"{LARGEST_RUN >> 20:,} MB, too much for one chunk. Keep such long texts as files in a folder."
+            )
         try:
             table = self._arrow(run.data, wanted, coded, odd)
         except pa.ArrowInvalid as error:
@@ -134,7 +146,7 @@ class CsvSource:
         import pyarrow as pa
         from pyarrow import csv
 
-        text = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        levels = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
         return csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(column_names=self.keys, block_size=len(data) + 1, use_threads=False),
@@ -142,7 +154,7 @@ class CsvSource:
                 delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=_noting(odd)
             ),
             convert_options=csv.ConvertOptions(
-                column_types={key: pa.float64() if want.numeric else text for key, want in wanted.items()},
+                column_types={key: _type_of(want, levels) for key, want in wanted.items()},
                 include_columns=list(wanted),
                 null_values=self.missing,
                 strings_can_be_null=True,
@@ -185,6 +197,12 @@ def _note_of_breaks(run: Run, broken: int) -> tuple[str, ...]:
     breaks = "1 line break" if broken == 1 else f"{broken:,} line breaks"
     where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
     return (f"{breaks} inside quoted cells ({where}) kept as part of the cell",)
+
+
+def _type_of(want: Wanted, levels: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.float64() if want.numeric else pa.large_string() if want.text else levels
 
 
 def _noting(odd: list[Any]) -> Callable[[Any], str]:

@@ -36,8 +36,8 @@ class DenseEncoder:
     ) -> None:
         used = [plan for plan in plans if plan.field.used]
         self.numeric = [plan for plan in used if plan.field.kind.numeric]
-        narrow = [coders[plan.key] for plan in used if not plan.field.kind.numeric and not plan.field.wide]
-        wide = [coders[plan.key] for plan in used if not plan.field.kind.numeric and plan.field.wide]
+        narrow = [coders[plan.key] for plan in used if plan.field.kind.coded and not plan.field.wide]
+        wide = [coders[plan.key] for plan in used if plan.field.kind.coded and plan.field.wide]
         self.wide = [(coder, located[coder.plan.key]) for coder in wide]
         self.words, self.closed, self.checked = words, closed, checked
         self.at = [located[plan.key] for plan in self.numeric]

@@ -18,6 +18,7 @@ from softcount.table.numerals import level_of, number_of
 from softcount.table.plan import Becomes, Contradiction, Plan
 from softcount.table.schema import NARROW_LEVELS, Key, Kind
 from softcount.table.source import Piece
+from softcount.table.texts import TextColumn, bag_holes
 from softcount.table.vocabulary import MOST_LEVELS, Full, Vocabulary
 
 
@@ -141,12 +142,20 @@ def check_constant(plan: Plan, column: Any, start: int, words: Words) -> None:
 class ArrowEncoder:
     """Chunks from Arrow columns: files, frames and streams."""
 
-    def __init__(self, plans: Sequence[Plan], coders: Mapping[Key, LevelCoder], words: Words, closed: bool) -> None:
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        coders: Mapping[Key, LevelCoder],
+        words: Words,
+        closed: bool,
+        texts: Mapping[Key, TextColumn],
+    ) -> None:
         self.plans = [plan for plan in plans if plan.field.used]
         self.constants = [] if closed else [plan for plan in plans if is_watched(plan)]
         self.coders = coders
         self.words = words
         self.closed = closed
+        self.texts = texts
 
     def encode(self, piece: Piece, columns: Mapping[Key, Any]) -> Encoded:
         """The arrays of one chunk; a wanted column that is not there is missing in every row."""
@@ -160,7 +169,20 @@ class ArrowEncoder:
             reals[:, slot] = self._numbers(plan, columns.get(plan.key), piece)
             missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
         narrow = self._levels(piece, columns, False, missing, unseen)
-        return Encoded(reals, narrow, self._levels(piece, columns, True, missing, unseen), missing, unseen)
+        wide = self._levels(piece, columns, True, missing, unseen)
+        return Encoded(reals, narrow, wide, missing, unseen, self._bags(piece, columns, missing, unseen))
+
+    def _bags(
+        self, piece: Piece, columns: Mapping[Key, Any], missing: dict[Key, int], unseen: dict[Key, int]
+    ) -> tuple[Any, ...]:
+        bags = []
+        for plan in self.plans:
+            if plan.field.kind is Kind.TEXT:
+                bag = self.texts[plan.key].bag(piece, plan.key, columns.get(plan.key), self.words)
+                missing[plan.key], wordless = bag_holes(bag)
+                unseen[plan.key] = wordless if self.closed else 0
+                bags.append(bag)
+        return tuple(bags)
 
     def _numbers(self, plan: Plan, column: Any, piece: Piece) -> np.ndarray:
         if column is None:
@@ -173,7 +195,7 @@ class ArrowEncoder:
     def _levels(
         self, piece: Piece, columns: Mapping[Key, Any], wide: bool, missing: dict[Key, int], unseen: dict[Key, int]
     ) -> np.ndarray:
-        plans = [plan for plan in self.plans if not plan.field.kind.numeric and plan.field.wide == wide]
+        plans = [plan for plan in self.plans if plan.field.kind.coded and plan.field.wide == wide]
         out = np.zeros((piece.n_rows, len(plans)), dtype=np.int32 if wide else np.uint8)
         for slot, plan in enumerate(plans):
             if plan.key in columns:

@@ -11,9 +11,19 @@ from softcount.table.arrays import text_of
 from softcount.table.columns import Cells, Words, cells_of, distinct, flat, numbers
 from softcount.table.numerals import PLAIN, floats_of
 from softcount.table.schema import Key
+from softcount.table.texts import without_marks
 
 FEW_BINS = 1 << 20
 """Widest range of whole numbers that is counted in bins rather than sorted."""
+
+FEW_TEXTS = 20
+"""Different cells up to which text is categories, however long."""
+
+LONG_CELL = 64
+FEW_CELLS = 8_192
+FEW_MEANT = 1_000
+"""Bytes of a cell, on average, from which on a column is looked at in its first cells only; how many those are; and
+how many of them their words are counted in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,31 @@ def count_distinct(values: np.ndarray) -> int:
 
 
 def _text_facts(key: Key, column: Any, words: Words) -> Facts:
+    return _running_facts(key, column, words) or _cell_facts(key, column, words)
+
+
+def _running_facts(key: Key, column: Any, words: Words) -> Facts | None:
+    """Facts of cells too long and too many to be categories or numbers; None where they are not.
+
+    The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    some = column.slice(0, FEW_CELLS)
+    coded = pa.types.is_dictionary(some.type)
+    spelled = some.dictionary if coded else some
+    if cells_of(spelled.type) is not Cells.TEXT or (pc.mean(pc.binary_length(spelled)).as_py() or 0) < LONG_CELL:
+        return None
+    some = without_marks(some.dictionary_decode() if coded else some, words.missing)
+    different = pc.count_distinct(some).as_py()
+    if different <= FEW_TEXTS:
+        return None
+    texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
+    return Facts(key, Cells.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
+
+
+def _cell_facts(key: Key, column: Any, words: Words) -> Facts:
     found, places = distinct(column, words)
     cells = cells_of(column.type)
     kept = [value is not None for value in found]
@@ -106,5 +141,5 @@ def _spelt_facts(key: Key, column: np.ndarray, words: Words) -> Facts:
 
 
 def _mean_words(texts: list[str]) -> float:
-    some = [text for text in texts[:1_000] if isinstance(text, str)]
+    some = [text for text in texts[:FEW_MEANT] if isinstance(text, str)]
     return sum(len(text.split()) for text in some) / len(some) if some else 0.0

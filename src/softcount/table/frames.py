@@ -110,7 +110,17 @@ def arrow_column(key: Key, column: Any) -> Any:
     try:
         return _from_objects(key, values.tolist())
     except UnicodeError as error:
-        raise DataError(f"{wording.column(key)} holds text that is not valid Unicode: {error}.") from None
+        raise _not_unicode(key, values, error) from None
+
+
+def _not_unicode(key: Key, values: np.ndarray, error: UnicodeError) -> DataError:
+    row = next((row for row, cell in enumerate(values, start=1) if isinstance(cell, str) and not _is_unicode(cell)), 0)
+    where = f"{wording.column(key)}, row {row}," if row else wording.column(key)
+    return DataError(f"{where} holds text that is not valid Unicode: {error}. Decode it with errors='replace'.")
+
+
+def _is_unicode(cell: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in cell)
 
 
 def _object_array(column: Any) -> np.ndarray:

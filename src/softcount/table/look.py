@@ -13,9 +13,11 @@ from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.anchors import anchor_of, log_anchor_of
 from softcount.table.columns import Cells, Words, cells_of, numbers
-from softcount.table.facts import Facts, facts_of
+from softcount.table.facts import FEW_TEXTS, Facts, facts_of
 from softcount.table.plan import Plan
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
+from softcount.table.texts import DEFAULT_READING, is_text
+from softcount.text import Reading
 
 IGNORE = "ignore"
 _ID_NAME = re.compile(
@@ -27,7 +29,7 @@ _ID_NAME = re.compile(
 class Request:
     """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not."""
 
-    kinds: Mapping[Key, Kind | str] = field(default_factory=dict)
+    kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
     levels: Mapping[Key, Sequence[object]] = field(default_factory=dict)
     words: Words = field(default_factory=Words)
     named: bool = True
@@ -47,7 +49,7 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[Plan], list
     plans, notes = [], []
     for key, column in columns.items():
         _refuse_nested(key, cells_of(column.type), request)
-        plan, note = plan_of(facts_of(key, column, request.words), request, column)
+        plan, note = _text_plan(key, request) or plan_of(facts_of(key, column, request.words), request, column)
         plans.append(plan)
         notes.extend([note] if note else [])
     return keep_something(plans, notes)
@@ -72,11 +74,24 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[Plan, s
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
     verdict = decide(facts, request.named)
-    base = _base(facts, facts.values, request)
-    return base.as_kind(verdict.kind, verdict.why, used=verdict.used), verdict.note
+    plan = _base(facts, facts.values, request).as_kind(verdict.kind, verdict.why, used=verdict.used)
+    return (_as_text(plan) if verdict.kind is Kind.TEXT else plan), verdict.note
 
 
-def _kind(key: Key, forced: Kind | str) -> Kind:
+def _text_plan(key: Key, request: Request) -> tuple[Plan, str] | None:
+    """The plan of a column that is declared text: nothing need be known of its cells."""
+    said = request.kinds.get(key)
+    if not is_text(said):
+        return None
+    reading = said if isinstance(said, Reading) else DEFAULT_READING
+    return Plan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ""
+
+
+def _as_text(plan: Plan) -> Plan:
+    return replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
+
+
+def _kind(key: Key, forced: Any) -> Kind:
     try:
         return Kind(forced)
     except ValueError:
@@ -102,11 +117,6 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> Plan:
 
 
 def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Plan:
-    if kind is Kind.TEXT:
-        raise DataError(
-            f"{wording.column(facts.key)} is declared text, and words inside cells are not modelled yet. "
-            f"Declare it otherwise: {wording.declare(facts.key, 'categorical', 'ignore')}"
-        )
     values = facts.values
     if kind.numeric and values is None and column is not None:
         found = numbers(column, request.words, facts.key, 0, padded=True)
@@ -142,7 +152,9 @@ def _constant(facts: Facts) -> Verdict:
 
 
 MANY_WORDS = 4
-FEW_TEXTS = 20
+"""Words in a cell, on average, from which on it is no category."""
+RUNNING_WORDS = 8
+"""Words in a cell, on average, from which on they are counted without being asked for."""
 IDENTIFIER_ROWS = 10
 COUNTABLE = 1e9
 
@@ -150,13 +162,22 @@ COUNTABLE = 1e9
 def _decide_text(facts: Facts, named: bool) -> Verdict:
     name, count = wording.column(facts.key), facts.different
     if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
-        note = f"{name} is running text: left out (--kind {facts.key}=categorical to keep its cells as categories)"
-        return Verdict(Kind.TEXT, f"text of about {facts.words:.0f} words", False, note)
+        return _decide_running(facts)
     if named and count == facts.known >= IDENTIFIER_ROWS:
         note = f"{name} differs in every row: left out as an identifier (--kind {facts.key}=categorical to keep it)"
         return Verdict(Kind.IDENTIFIER, "text, every value different", False, note)
     note = f"{name} has many levels: {count} in the rows looked at" if count > NARROW_LEVELS else ""
     return Verdict(Kind.CATEGORICAL, f"text, {count} distinct", True, note)
+
+
+def _decide_running(facts: Facts) -> Verdict:
+    name, why = wording.column(facts.key), f"text of about {facts.words:.0f} words"
+    if facts.words >= RUNNING_WORDS:
+        otherwise = wording.declare(facts.key, "categorical", IGNORE)
+        return Verdict(Kind.TEXT, why, True, f"{name} is running text: its words are counted (else {otherwise})")
+    counted, kept = wording.declare(facts.key, "text"), wording.declare(facts.key, "categorical")
+    note = f"{name} is short text: left out ({counted} to count its words, {kept} to keep its cells as categories)"
+    return Verdict(Kind.TEXT, why, False, note)
 
 
 def _decide_whole(facts: Facts, named: bool) -> Verdict:
@@ -214,7 +235,8 @@ def keep_something(plans: list[Plan], notes: list[str]) -> tuple[list[Plan], lis
     if any(plan.field.used for plan in plans):
         return plans, notes
     able = [plan for plan in plans if not plan.field.declared and not _is_empty(plan)]
-    chosen = {plan.key for plan in able if plan.field.kind is Kind.CONSTANT} or {plan.key for plan in able[:1]}
+    by_kind = ({plan.key for plan in able if plan.field.kind is kind} for kind in (Kind.TEXT, Kind.CONSTANT))
+    chosen = next(filter(None, by_kind), {plan.key for plan in able[:1]})
     kept = [_taken_back(plan) if plan.key in chosen else plan for plan in plans]
     said = [f"{wording.column(key)} is kept: the table has nothing else" for key in sorted(chosen, key=str)]
     about = tuple(wording.column(key) + " " for key in chosen)
@@ -226,5 +248,7 @@ def _is_empty(plan: Plan) -> bool:
 
 
 def _taken_back(plan: Plan) -> Plan:
+    if plan.field.kind is Kind.TEXT:
+        return replace(plan, field=replace(plan.field, used=True))
     kind = Kind.REAL if plan.number_like else Kind.CATEGORICAL
     return plan.as_kind(kind, plan.field.why)

@@ -18,14 +18,16 @@ from softcount.table.look import IGNORE, Request, look
 from softcount.table.opening import open_source
 from softcount.table.plan import Plan
 from softcount.table.schema import MISSING, Field, Key, Kind, Schema
-from softcount.table.source import Source, SparseSource
+from softcount.table.source import Source, SparseSource, refuse_empty
 from softcount.table.table import Sides, Table
+from softcount.table.texts import TEXT, TextColumn, is_text, text_column
+from softcount.text import Reading
 
 
 def open_table(
     data: Any,
     *,
-    kinds: Mapping[Key, Kind | str] | None = None,
+    kinds: Mapping[Key, Kind | str | Reading] | str | Reading | None = None,
     levels: Mapping[Key, Sequence[object]] | None = None,
     missing: Sequence[str] = MISSING,
     target: Key | None = None,
@@ -38,44 +40,106 @@ def open_table(
 ) -> Table:
     """A table ready to be read: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
 
-    Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding; with one the table is
-    read for prediction, its columns matched to the schema's. `labels` and `weights` are arrays, `target` and `weight`
-    name columns. `header=False` names the columns of a text file c1, c2, ...
+    Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding (one for each column, or
+    one for all); with one the table is read for prediction, its columns matched to the schema's. Where text is asked
+    for, a list of documents is a table of one column, "text". `labels` and `weights` are arrays, `target` and
+    `weight` name columns. `header=False` names the columns of a text file c1, c2, ...
 
     >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
     >>> [(spec.key, spec.kind.value) for spec in table.schema.fields]
     [('size', 'real'), ('colour', 'categorical')]
+    >>> [spec.why for spec in open_table(["free money", "see you at noon"], kinds="text").schema.fields]
+    ['declared']
     """
     said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    texts: Mapping[Key, TextColumn] = {}
     if isinstance(data, Table):
         plain = not (kinds or levels or target is not None or weight is not None or schema or said != MISSING)
         if plain and labels is None and weights is None:
             return data
-        source = data.source
+        source, texts = data.source, data.texts_read(said)
     else:
-        source = open_source(data, said, header, progress)
+        source = open_source(_as_table(data, kinds, schema), said, header, progress)
     words = Words.of(said, source.text_file)
+    if getattr(source, "kinds", None) and said == MISSING:
+        words = Words(frozenset())  # a folder may be called NA, and a document say no more than that
+    apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
+    if isinstance(kinds, str | Reading):
+        kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
     request = Request(dict(kinds or {}), dict(levels or {}), words, source.named)
     sides = _sides(source, request, target, weight, labels, weights)
-    apart = {key for key in (target, weight) if key is not None}
     if schema is not None:
         return _closed(source, schema, words, sides, apart)
-    return _open(source, request, said, sides, apart)
+    return _open(source, request, said, sides, apart, texts)
 
 
-def _open(source: Source, request: Request, missing: tuple[str, ...], sides: Sides, apart: set[Key]) -> Table:
+def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
+    """A list of documents as the one column of text that is asked for; any other data as it is."""
+    column = text_column(data)
+    if column is None:
+        if is_text(kinds) and isinstance(data, list | tuple | np.ndarray) and not len(data):
+            refuse_empty(0, 1)
+        return data
+    if schema is not None:
+        return {_only_text(schema): column[TEXT]}
+    if is_text(kinds) or (isinstance(kinds, Mapping) and is_text(kinds.get(TEXT))):
+        return column
+    raise DataError(
+        "Expected 2D array, got 1D array instead: a list of documents. To count their words declare them text: "
+        "kinds='text'. A table of one column has rows of one cell each: array.reshape(-1, 1)"
+    )
+
+
+def _only_text(schema: Schema) -> Key:
+    """The one column a model of text has; a model of other columns takes no list of documents."""
+    texts = [spec.key for spec in schema.used if spec.kind is Kind.TEXT]
+    if len(texts) == len(schema.used) == 1:
+        return texts[0]
+    columns = wording.and_others(spec.key for spec in schema.used)
+    if texts:
+        raise DataError(f"the model reads {columns}, so a list of documents is not enough. Give a table of them.")
+    raise DataError(
+        "Expected 2D array, got 1D array instead: a list of documents, but the model reads no text. "
+        f"It reads {columns}; give a table of them."
+    )
+
+
+def _open(
+    source: Source,
+    request: Request,
+    missing: tuple[str, ...],
+    sides: Sides,
+    apart: set[Key],
+    texts: Mapping[Key, TextColumn],
+) -> Table:
     for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
         for key in keys:
             wording.refuse_unknown(source.keys, key, what)
+    request = replace(request, kinds={**getattr(source, "kinds", {}), **request.kinds})
     if isinstance(source, DenseSource):
+        _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
         request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
         plans, notes = look_dense(source.array, request)
         plans = [plan for plan in plans if plan.key not in apart]
     else:
         plans, notes = look(source.head([key for key in source.keys if key not in apart]), request)
+    plans = [_named_by(source, plan) for plan in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
         raise _nothing_left(plans)
-    return Table(source, plans, request.words, missing, sides=sides, notes=[*source.notes, *notes])
+    return Table(source, plans, request.words, missing, sides=sides, notes=[*source.notes, *notes], texts=texts)
+
+
+def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
+    """Columns that a source has beside the features, such as the file a document is from; declared, they are used."""
+    named = set(kinds) if isinstance(kinds, Mapping) else set()
+    known = set() if schema is None else {spec.key for spec in schema.fields}
+    return set(getattr(source, "aside", ())) - named - known
+
+
+def _named_by(source: Source, plan: Plan) -> Plan:
+    """The plan with the source's own word for the column: documents know what they are without being looked at."""
+    why = getattr(source, "whys", {}).get(plan.key)
+    return plan if why is None else replace(plan, field=replace(plan.field, why=why))
 
 
 def _nothing_left(plans: Sequence[Plan]) -> DataError:
@@ -91,12 +155,17 @@ def _closed(source: Source, schema: Schema, words: Words, sides: Sides, apart: s
 
 
 def _plan_of(spec: Field) -> Plan:
+    if spec.kind is Kind.TEXT:
+        return Plan(spec)
     as_numbers = bool(spec.levels) and not any(isinstance(level, str) for level in spec.levels)
     return Plan(spec, as_numbers=as_numbers)
 
 
 def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) -> dict[Key, Key]:
     """Where each field of the schema is found: by name, or by position where either side has no names."""
+    texts = [spec.key for spec in schema.used if spec.kind is Kind.TEXT]
+    if isinstance(source, SparseSource | DenseSource):
+        _refuse_numbers(texts, "of the model is text")
     if isinstance(source, SparseSource):
         return {}
     expected = [spec.key for spec in schema.fields]
@@ -111,11 +180,24 @@ def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) 
     return dict(zip(expected, given, strict=True))
 
 
+def _refuse_numbers(texts: Sequence[Key], what: str) -> None:
+    if texts:
+        raise DataError(
+            f"{wording.column(texts[0])} {what}, but the table is an array of numbers. "
+            "Give a frame, a file, or a list of documents."
+        )
+
+
 def _by_name(expected: list[Key], given: list[Key], schema: Schema, notes: list[str]) -> dict[Key, Key]:
     present = set(given)
     absent = [key for key in expected if key not in present and schema[key].used]
     extra = sorted(present.difference(expected), key=given.index)
     if absent and len(absent) == len(schema.used):
+        if all(schema[key].kind is Kind.TEXT for key in absent):
+            raise DataError(
+                f"the model reads a column of text, {wording.and_others(absent)}; the table has "
+                f"{wording.and_others(given)}. Rename the column that holds the text."
+            )
         raise DataError(
             f"the table has none of the model's columns ({wording.and_others(absent)}); it has "
             f"{wording.and_others(given)}. Check that the first line holds the names."

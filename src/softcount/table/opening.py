@@ -12,17 +12,22 @@ from softcount.errors import DataError
 from softcount.table.bytestream import TextFile, first_bytes, is_passing, remove_with, spooled
 from softcount.table.csv import CsvSource
 from softcount.table.dense import DenseSource
+from softcount.table.documents import DocumentsSource
 from softcount.table.frames import columns_source, frame_source, is_frame, objects_source
 from softcount.table.parquet import MAGIC, ParquetSource
+from softcount.table.shelves import shelf_of
 from softcount.table.source import Source, SparseSource
 
 Progress = Callable[[int, int], None]
 
 
 def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
-    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns."""
+    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source as it is."""
     if isinstance(data, str | os.PathLike):
-        return _file_source(os.fspath(data), missing, header, progress)
+        return _path_source(os.fspath(data), missing, header, progress)
+    if hasattr(data, "pieces") and hasattr(data, "head"):
+        source: Source = data
+        return source
     if isinstance(data, np.ndarray):
         return _array_source(data)
     if _is_sparse(data):
@@ -34,13 +39,18 @@ def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Pro
     return _array_source(_nested_array(data))
 
 
-def _file_source(path: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+def _path_source(path: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
     path = os.fsdecode(path)
+    return from_path(path, lambda place, name: file_source(place, name, missing, header, progress))
+
+
+def from_path(path: str, make: Callable[[str, str], Source]) -> Source:
+    """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source."""
     if not is_passing(path):
-        return _read_file(path, path, missing, header, progress)
+        return make(path, path)
     copy = spooled(path)
     try:
-        source = _read_file(copy, "standard input" if path == "-" else path, missing, header, progress)
+        source = make(copy, "standard input" if path == "-" else path)
     except BaseException:
         os.unlink(copy)
         raise
@@ -48,7 +58,11 @@ def _file_source(path: Any, missing: tuple[str, ...], header: bool, progress: Pr
     return source
 
 
-def _read_file(path: str, name: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+def file_source(path: str, name: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    """The source of a file of rows, or of a folder or tar file of documents."""
+    shelf = shelf_of(path, name, progress)
+    if shelf is not None:
+        return DocumentsSource(shelf, progress=progress)
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return ParquetSource(path, name, progress)
     return CsvSource(TextFile(path, name, progress), missing, header)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,11 +33,12 @@ class ParquetSource:
         with self._opened() as file:
             schema = drop_index(file.schema_arrow)
             self.n_rows: int | None = file.metadata.num_rows
+            row_bytes = _text_bytes(file.metadata)
         self._types = dict(zip(schema.names, schema.types, strict=True))
         self.keys: list[Key] = list(schema.names)
         refuse_repeated(self.keys)
         refuse_empty(self.n_rows, len(self.keys))  # type: ignore[arg-type]
-        self.chunk_rows = chunk_rows_for(self.n_rows)  # type: ignore[arg-type]
+        self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes)  # type: ignore[arg-type]
 
     def _opened(self, coded: tuple[str, ...] = ()) -> Any:
         import pyarrow as pa
@@ -52,10 +53,11 @@ class ParquetSource:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return DataError(f"{self.name} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
 
-    def _batches(self, keys: list[str], rows: int) -> Iterator[Any]:
+    def _batches(self, keys: list[str], rows: int, plain: Container[Key] = ()) -> Iterator[Any]:
+        """The columns batch by batch; text is coded by its distinct cells, save where it is wanted `plain`."""
         import pyarrow as pa
 
-        coded = tuple(key for key in keys if cells_of(self._types[key]) is Cells.TEXT)
+        coded = tuple(key for key in keys if cells_of(self._types[key]) is Cells.TEXT and key not in plain)
         with self._opened(coded) as file:
             try:
                 yield from file.iter_batches(batch_size=rows, columns=keys, use_threads=False)
@@ -75,8 +77,9 @@ class ParquetSource:
         if not keys:
             yield from self._empty_pieces()
             return
+        plain = [key for key, want in wanted.items() if want.text]
         start, total = 0, os.path.getsize(self.path)
-        for table in rechunked(self._batches(keys, min(BATCH, self.chunk_rows)), self.chunk_rows):
+        for table in rechunked(self._batches(keys, min(BATCH, self.chunk_rows), plain), self.chunk_rows):
             yield Piece(start, table.num_rows, partial(_columns, table))
             start += table.num_rows
             if self._progress:
@@ -89,6 +92,16 @@ class ParquetSource:
 
 def _columns(table: Any) -> dict[Key, Any]:
     return {key: table.column(key) for key in table.column_names}
+
+
+def _text_bytes(metadata: Any) -> float:
+    """Bytes of text in a row, by the first row group."""
+    if not metadata.num_row_groups or not metadata.num_rows:
+        return 0.0
+    group = metadata.row_group(0)
+    columns = (group.column(place) for place in range(group.num_columns))
+    text = sum(column.total_uncompressed_size for column in columns if column.physical_type == "BYTE_ARRAY")
+    return text / max(1, group.num_rows)
 
 
 def _nothing(kind: Any) -> Any:

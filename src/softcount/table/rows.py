@@ -10,7 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
-LONGEST_ROW = 64 << 20
+LONGEST_ROW = 128 << 20
 """Bytes after which a row without an end is taken for a quote that was never closed."""
 
 
@@ -42,21 +42,40 @@ def runs(blocks: Iterable[bytes], rows: int, delimiter: str) -> Iterator[Run]:
 
 
 def _whole_rows(blocks: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Blocks extended to end with a row, and where in each the rows end."""
+    """Blocks extended to end with a row, and where in each the rows end.
+
+    A row that goes on is looked at again only when twice as much of it is there, so that a long one takes no longer.
+    """
     tail, row = b"", 0
-    for block in blocks:
-        _refuse_nul(block, tail, row)
-        data = tail + block
+    held: list[bytes] = []
+    for block, last in _with_last(blocks):
+        held.append(block)
+        if not last and sum(map(len, held)) < len(tail):
+            continue
+        data = b"".join([tail, *held])
+        held = []
+        _refuse_nul(data, len(tail), row)
         ends, _ = row_ends(data, delimiter)
         tail = data[int(ends[-1]) :] if len(ends) else data
         if len(tail) > LONGEST_ROW:
-            raise unclosed_quote(row + len(ends))
+            raise _too_long(row + len(ends))
         if len(ends):
             kept = without_blank_lines(data, ends)
             row += len(kept[1])
             yield kept
     if tail.strip(b"\r\n"):
         yield _last_row(tail, delimiter, row)
+
+
+def _with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each block, and whether it is the last."""
+    before = None
+    for block in blocks:
+        if before is not None:
+            yield before, False
+        before = block
+    if before is not None:
+        yield before, True
 
 
 def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]:
@@ -72,10 +91,17 @@ def unclosed_quote(row: int) -> DataError:
     return DataError(f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell.")
 
 
-def _refuse_nul(block: bytes, tail: bytes, row: int) -> None:
-    at = block.find(b"\0")
+def _too_long(row: int) -> DataError:
+    return DataError(
+        f"row {row + 1} is longer than {LONGEST_ROW >> 20} MB: a quote opens and is never closed, or a cell holds too "
+        "much. Close it; double a quote inside a cell; keep longer texts as files in a folder."
+    )
+
+
+def _refuse_nul(data: bytes, start: int, row: int) -> None:
+    at = data.find(b"\0", start)
     if at >= 0:
-        lines = (tail + block[:at]).count(b"\n")
+        lines = data[:at].count(b"\n")
         raise DataError(
             f"row {row + lines + 1} holds a NUL byte: this is not plain text, or it is damaged. "
             "If it was saved as UTF-16, convert it to UTF-8 first."

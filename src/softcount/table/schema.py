@@ -34,6 +34,11 @@ class Kind(StrEnum):
     def numeric(self) -> bool:
         return self in (Kind.REAL, Kind.POSITIVE, Kind.COUNT)
 
+    @property
+    def coded(self) -> bool:
+        """Whether its cells are levels, each with a code."""
+        return not self.numeric and self is not Kind.TEXT
+
 
 class Place(NamedTuple):
     """Where a column lives in every chunk: an array's name and the column of that array."""
@@ -48,7 +53,7 @@ class Field:
 
     `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
     the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
-    text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
+    short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
     has a `reading`, and its `levels` are `Words`.
     """
 

@@ -17,16 +17,30 @@ LOOK_ROWS = FEW_ROWS
 """Rows of a file or frame that are looked at to decide its kinds."""
 
 
-def chunk_rows_for(n_rows: int) -> int:
-    """Rows per chunk: fixed by the table's length alone, so that no batching or thread count changes a sum."""
-    return 4_096 if n_rows <= FEW_ROWS else 32_768
+CHUNK_TEXT = 8 << 20
+"""Bytes of text that a chunk may hold: a document of one kilobyte becomes two of counts."""
+
+
+def chunk_rows_for(n_rows: int, row_bytes: float = 0.0, most: int = CHUNK_TEXT) -> int:
+    """Rows per chunk: fixed by the table alone, so that no batching or thread count changes a sum.
+
+    Its length says how many; where rows are of so many bytes that a chunk would have more than `most`, there are fewer.
+    """
+    rows = 4_096 if n_rows <= FEW_ROWS else 32_768
+    while rows > 64 and rows * row_bytes > most:
+        rows //= 2
+    return rows
 
 
 class Wanted(NamedTuple):
-    """A column asked of a source: as numbers or as distinct values, and whether leading zeros may be ignored."""
+    """A column asked of a source: as numbers or as distinct values, and whether leading zeros may be ignored.
+
+    `text` asks for the cells as they stand: few of them will be alike.
+    """
 
     numeric: bool
     padded: bool = False
+    text: bool = False
 
 
 class Piece(NamedTuple):
@@ -74,7 +88,7 @@ class ArrowSource:
         refuse_repeated(self.keys)
         self.n_rows: int | None = self.table.num_rows
         refuse_empty(self.table.num_rows, len(self.keys))
-        self.chunk_rows = chunk_rows_for(self.table.num_rows)
+        self.chunk_rows = chunk_rows_for(self.table.num_rows, _text_bytes(self.table) / self.table.num_rows)
         self._at = {key: place for place, key in enumerate(self.keys)}
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
@@ -87,6 +101,14 @@ class ArrowSource:
 
     def _columns(self, keys: Iterable[Key], start: int, count: int) -> Mapping[Key, Any]:
         return {key: self.table.column(self._at[key]).slice(start, count) for key in keys}
+
+
+def _text_bytes(table: Any) -> int:
+    """Bytes of the columns that hold text cell by cell."""
+    import pyarrow.types as types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.anchors import LOOKED_AT, anchor_of, log_anchor_of
 from softcount.table.arrays import arrow_of
-from softcount.table.chunk import UNKNOWN, Chunk
+from softcount.table.chunk import Chunk
 from softcount.table.columns import Words, numbers
 from softcount.table.dense import DenseSource
 from softcount.table.dense_encode import DenseEncoder
 from softcount.table.encode import (
     ArrowEncoder,
     BagEncoder,
-    Encoded,
     LevelCoder,
     is_watched,
     label_codes,
@@ -31,6 +29,18 @@ from softcount.table.labels import check_weight_values, class_levels, continuous
 from softcount.table.plan import Becomes, Contradiction, Plan
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.table.source import Piece, Source, SparseSource, Wanted
+from softcount.table.tally import Tally, add_counts
+from softcount.table.texts import (
+    CELLS,
+    Map,
+    TextColumn,
+    gather,
+    held_pieces,
+    notes_on,
+    refuse_wordless,
+    text_columns,
+    with_words,
+)
 from softcount.table.vocabulary import MOST_LEVELS, OTHER, in_order, order_codes
 
 Task = Callable[[], Chunk]
@@ -47,35 +57,6 @@ class Settled:
     remap: dict[Key, np.ndarray]
     classes: list[Any]
     label_remap: np.ndarray
-
-
-class Tally:
-    """What one pass has counted; a chunk read twice counts once."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._seen: set[int] = set()
-        self.missing: dict[Key, int] = {}
-        self.unseen: dict[Key, int] = {}
-        self.unknown_labels = 0
-        self.weight = 0.0
-
-    def add(self, chunk: Chunk, encoded: Encoded) -> None:
-        unknown = 0 if chunk.labels is None else int(np.count_nonzero(chunk.labels == UNKNOWN))
-        weight = float(chunk.n_rows) if chunk.weights is None else float(chunk.weights.sum())
-        with self._lock:
-            if chunk.start in self._seen:
-                return
-            self._seen.add(chunk.start)
-            self.unknown_labels += unknown
-            self.weight += weight
-            _add(self.missing, encoded.missing)
-            _add(self.unseen, encoded.unseen)
-
-
-def _add(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
-    for key, count in counts.items():
-        totals[key] = totals.get(key, 0) + count
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +88,14 @@ class Table:
         closed: Schema | None = None,
         located: Mapping[Key, Key] | None = None,
         checked: bool = True,
+        texts: Mapping[Key, TextColumn] | None = None,
     ) -> None:
         self.source, self.plans, self.words, self.sides = source, list(plans), words, sides
         self.notes = list(notes)
         self.closed = closed
         self.checked = checked
         self._located: dict[Key, Any] = dict(located) if located is not None else {plan.key: plan.key for plan in plans}
+        self._texts = text_columns(self.plans, closed is not None, texts or {})
         self.schema = closed or Schema(tuple(plan.field for plan in plans), missing)
         self.bag_width: int | None = source.width if isinstance(source, SparseSource) else None
         self._coders = {plan.key: self._coder(plan) for plan in self.plans if is_coded(plan)}
@@ -120,6 +103,7 @@ class Table:
         self._encoder: Any = None
         self._tally = Tally()
         self._deferred: dict[Key, int] | None = None
+        self._gathered = False
 
     @property
     def keys(self) -> list[Key]:
@@ -130,6 +114,11 @@ class Table:
     def n_rows(self) -> int | None:
         """How many rows; None for a stream not read to its end yet."""
         return self.source.n_rows
+
+    @property
+    def n_words(self) -> int:
+        """How many different words the documents have, added up over the documents; 0 before they are gathered."""
+        return sum(int(text.chosen.documents.sum()) for text in self._texts.values() if text.chosen is not None)
 
     @property
     def unseen(self) -> dict[Key, int]:
@@ -154,7 +143,9 @@ class Table:
             for piece in self.source.pieces({}):
                 block = piece.load()
                 counts = np.count_nonzero(np.isnan(block), axis=0) if block.dtype.kind == "f" else []
-                _add(self._deferred, {key: int(counts[place]) for key, place in self._located.items() if len(counts)})
+                add_counts(
+                    self._deferred, {key: int(counts[place]) for key, place in self._located.items() if len(counts)}
+                )
         return self._deferred
 
     def unchecked(self) -> Table:
@@ -167,8 +158,13 @@ class Table:
             "closed": self.closed,
             "located": self._located,
             "checked": self.checked,
+            "texts": self._texts,
         }
         return Table(self.source, plans, self.words, self.schema.missing, notes=notes, **{**kept, **changed})
+
+    def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
+        """The columns of text as they were read, for a table of the same rows where the same cells are missing."""
+        return self._texts if self.closed is None and missing == self.schema.missing else {}
 
     def _coder(self, plan: Plan) -> LevelCoder:
         closed = self.closed is not None
@@ -183,6 +179,9 @@ class Table:
         wanted: dict[Key, Wanted] = {}
         for plan in self.plans:
             if plan.key in self._located and (plan.field.used or (self.closed is None and is_watched(plan))):
+                if plan.key in self._texts:
+                    wanted |= {} if self._texts[plan.key].complete else {self._located[plan.key]: CELLS}
+                    continue
                 padded = plan.field.declared or self.closed is not None
                 wanted[self._located[plan.key]] = Wanted(plan.field.used and plan.field.kind.numeric, padded)
         if self.sides.target is not None:
@@ -191,13 +190,30 @@ class Table:
             wanted[self.sides.weight] = Wanted(numeric=True, padded=True)
         return wanted
 
+    def gather_words(self, run: Map = map) -> None:
+        """Read the columns of text once to find their words, with `run` as the `map`; does nothing a second time."""
+        gather(self.source, self._texts, self._located, self.words, run)
+        if self._texts and self.closed is None and not self._gathered:
+            self._gathered = True
+            self.plans = [with_words(plan, self._texts) for plan in self.plans]
+            self.schema = Schema(tuple(plan.field for plan in self.plans), self.schema.missing)
+            self.notes += [note for note in notes_on(self._texts) if note not in self.notes]
+            refuse_wordless(self.plans, self._texts)
+
     def tasks(self) -> Iterator[Task]:
         """One task per chunk, in row order; each may be called in any thread, and reads its own rows."""
+        self.gather_words()
         self._tally = tally = Tally()
         encoder = self._ready_encoder()
-        for piece in self.source.pieces(self._wanted()):
+        for piece in self._pieces():
             yield partial(self._chunk, piece, encoder, tally)
         self._refuse_unused_sides()
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The rows to be read; where their words are all there is to them, and are held, nothing is read again."""
+        wanted = self._wanted()
+        held = bool(self._texts) and not wanted and all(text.complete for text in self._texts.values())
+        return held_pieces(self._texts) if held else self.source.pieces(wanted)
 
     def _ready_encoder(self) -> Any:
         if self._encoder is None:
@@ -211,7 +227,7 @@ class Table:
         if isinstance(self.source, DenseSource):
             coders, located = self._coders, self._located
             return DenseEncoder(self.source.array, self.plans, coders, located, self.words, closed, self.checked)
-        return ArrowEncoder(self.plans, self._coders, self.words, closed)
+        return ArrowEncoder(self.plans, self._coders, self.words, closed, self._texts)
 
     def _chunk(self, piece: Piece, encoder: Any, tally: Tally) -> Chunk:
         raw = piece.load()
@@ -281,6 +297,16 @@ class Table:
         new = order_codes(levels, in_order(levels))[1:] - 1
         return class_levels(levels, self.sides.floats), new
 
+    def labels(self) -> list[Any]:
+        """The label of every row, None where it is unknown; nothing but the labels is read."""
+        if self._label_coder is None or self.sides.target is None:
+            return []
+        key, coder = self.sides.target.key, self._label_coder
+        pieces = self.source.pieces({key: Wanted(numeric=False)})
+        codes = [label_codes(coder, self._side_column(piece.load(), key), piece.start) for piece in pieces]
+        names, order = self._settled_labels()
+        return [None if code < 0 else names[order[code]] for part in codes for code in part]
+
     def widened(self, why: Contradiction) -> Table:
         """The same table, with the contradicted column read as what it turned out to be."""
         target = self.sides.target
@@ -325,7 +351,7 @@ class Table:
 
 def is_coded(plan: Plan) -> bool:
     """Whether a column is used and has levels."""
-    return plan.field.used and not plan.field.kind.numeric
+    return plan.field.used and plan.field.kind.coded
 
 
 def _unused(plan: Plan) -> Plan:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from softcount.text import plain
 from softcount.text.reading import Reading
+from softcount.text.size import worth_bytes
+from softcount.text.spelling import Spelled, spelled, spelled_arrow
 from softcount.text.words import Words
+
+BLOCK_BYTES = 1 << 22
+"""Bytes of text in a block. Always as many, so that blocks do not depend on the number of threads."""
+BLOCK_DOCUMENTS = 1 << 16
+"""Documents in a block, however short they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +41,55 @@ class Block:
 
 def block_of(documents: Any, reading: Reading) -> Block:
     """The words of documents: an Arrow array of strings, or a list of them; a null is a document without words."""
-    # The plain way, for words of one length only: replaced by the kernel.
-    texts = documents.to_pylist() if hasattr(documents, "to_pylist") else documents
-    find = re.compile(reading.pattern or r"(?u)\b\w\w+\b").findall
-    places: dict[str, int] = {}
-    ids: list[int] = []
-    counts: list[int] = []
-    ends = [0]
-    for text in texts:
-        text = text or ""
-        found = Counter(find(text.lower() if reading.lowercase else text))
-        ids += [places.setdefault(word, len(places)) for word in found]
-        counts += found.values()
-        ends.append(len(ids))
-    arrays = np.array(ends, np.int64), np.array(ids, np.int32), np.array(counts, np.int32)
-    return Block(*arrays, Words.of(places))
+    span = spelled(documents)
+    if reading.pattern is None and worth_bytes(span.size):
+        from softcount.text import compiled
+
+        indptr, ids, counts, words = compiled.counted(span, reading, partial(_stopped, reading))
+        return Block(indptr, ids, counts, Words(*words))
+    indptr, ids, counts, found = plain.counted(span.texts(), reading)
+    return Block(indptr, ids, counts, Words.of(found))
+
+
+def _stopped(reading: Reading, words: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return Words.of(dict.fromkeys(reading.stopped)).columns(Words(*words)) >= 0
+
+
+def blocks_of(documents: Any, reading: Reading, map: Callable[..., Iterable[Block]] = map) -> Iterator[Block]:
+    """The documents in blocks of about 4 MB, in order; `map` may read several at a time, each on a thread.
+
+    >>> [block.n_documents for block in blocks_of(["an ink pot", None], Reading())]
+    [2]
+    """
+    yield from map(partial(block_of, reading=reading), _pieces(documents))
+
+
+def _pieces(documents: Any) -> Iterator[Any]:
+    if hasattr(documents, "to_pylist"):
+        for chunk in documents.chunks if hasattr(documents, "chunks") else [documents]:
+            yield from _parts(spelled_arrow(chunk))
+    else:
+        yield from _lists(documents)
+
+
+def _parts(span: Spelled) -> Iterator[Spelled]:
+    """A span cut at the documents nearest to each 4 MB."""
+    first, count = 0, len(span.hidden)
+    while first < count:
+        last = int(np.searchsorted(span.offsets, span.offsets[first] + BLOCK_BYTES, side="right")) - 1
+        last = min(max(last, first + 1), first + BLOCK_DOCUMENTS, count)
+        yield Spelled(span.data, span.offsets[first : last + 1], span.hidden[first:last])
+        first = last
+
+
+def _lists(documents: Iterable[str | None]) -> Iterator[list[str | None]]:
+    """Python strings in lists of 4 million characters or more."""
+    rest = iter(documents)
+    while piece := list(islice(rest, 1)):
+        size = len(piece[0] or "")
+        for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
+            piece.append(text)
+            size += len(text or "")
+            if size >= BLOCK_BYTES:
+                break
+        yield piece

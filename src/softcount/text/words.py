@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from softcount.text.size import worth_bytes, worth_words
+
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -22,17 +24,42 @@ class Words(Sequence[str]):
     (['ink', 'öl'], 'öl', 2)
     """
 
-    __slots__ = ("data", "offsets")
+    __slots__ = ("_cells", "_places", "data", "offsets")
+
+    _cells: np.ndarray | None
+    _places: dict[bytes, int] | None
 
     def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
         self.data, self.offsets = data, offsets
+        self._cells = self._places = None
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Words:
-        spelled = [word.encode("utf-8", "surrogatepass") for word in words]
-        offsets = np.zeros(len(spelled) + 1, dtype=np.int64)
-        np.cumsum([len(word) for word in spelled], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(spelled), dtype=np.uint8), offsets)
+        return cls.of_bytes([word.encode("utf-8", "surrogatepass") for word in words])
+
+    @classmethod
+    def of_bytes(cls, words: Sequence[bytes]) -> Words:
+        offsets = np.zeros(len(words) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(words), dtype=np.uint8), offsets)
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> Words:
+        """The words of an Arrow array of text without nulls."""
+        from softcount.text.spelling import spelled_arrow
+
+        data, offsets, _ = spelled_arrow(array)
+        return cls(data[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def to_arrow(self) -> Any:
+        """The words as an Arrow array of `large_string`, which shares their bytes."""
+        import pyarrow as pa
+
+        offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(self.data))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.data, self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -49,8 +76,10 @@ class Words(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         whole, ends = self.data.tobytes(), self.offsets.tolist()
-        for start, stop in pairwise(ends):
-            yield whole[start:stop].decode("utf-8", "surrogatepass")
+        if whole.isascii():
+            text = whole.decode("ascii")
+            return (text[start:stop] for start, stop in pairwise(ends))
+        return (whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(ends))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Words):
@@ -60,19 +89,70 @@ class Words(Sequence[str]):
     def __hash__(self) -> int:
         return hash((len(self), self.data[:256].tobytes()))
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes + self.offsets.nbytes)
+
+    def spelled(self) -> list[bytes]:
+        """Each word's bytes."""
+        whole = self.data.tobytes()
+        return [whole[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+
+    def take(self, places: np.ndarray) -> Words:
+        """The words at these places, in their order."""
+        if worth_words(len(places)):
+            from softcount.text import compiled
+
+            return Words(*compiled.take((self.data, self.offsets), places))
+        words = [self.data[self.offsets[at] : self.offsets[at + 1]].tobytes() for at in places.tolist()]
+        return Words.of_bytes(words)
+
+    def order(self) -> np.ndarray:
+        """The places of the words in the order of their spelling: that of their bytes is that of their code points."""
+        if worth_words(len(self)):
+            from softcount.text import compiled
+
+            return compiled.order((self.data, self.offsets))
+        words = self.spelled()
+        return np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
+
     def columns(self, words: Words) -> np.ndarray:
         """The place here of each of the other words, -1 for those that are not here."""
-        places = {word: place for place, word in enumerate(self)}
-        return np.array([places.get(word, -1) for word in words], dtype=np.int32)
+        if worth_words(len(self) if self._places is None else 0) or worth_words(len(words)):
+            from softcount.text import compiled
+
+            if self._cells is None:
+                self._cells = compiled.index((self.data, self.offsets))
+            return compiled.find((words.data, words.offsets), self._cells, (self.data, self.offsets))
+        if self._places is None:
+            self._places = {word: place for place, word in enumerate(self.spelled())}
+        found = self._places.get
+        return np.array([found(word, -1) for word in words.spelled()], dtype=np.int32)
 
 
-def matrix_of(block: Block, columns: np.ndarray, width: int) -> sparse.csr_matrix:
-    """A block's counts as a float64 matrix of so many columns; `columns` places each of its words, or drops it (-1)."""
+def matrix_of(block: Block, columns: np.ndarray, width: int, dtype: Any = np.float64) -> sparse.csr_matrix:
+    """A block's counts as a matrix of so many columns; `columns` places each of its words, or drops it (-1).
+
+    The columns rise within each row; counts of words in one column are added up.
+    """
     from scipy import sparse
 
+    if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
+        from softcount.text import compiled
+
+        ends, indices, values = compiled.placed(block, columns, width, dtype)
+        rows = sparse.csr_matrix((values, indices, _narrow(ends)), shape=(len(ends) - 1, width))
+        rows.has_canonical_format = True
+        return rows
     place = columns[block.ids]
     keep = place >= 0
     ends = np.concatenate([[0], np.cumsum(keep)])[block.indptr]
-    rows = sparse.csr_matrix((block.counts[keep].astype(np.float64), place[keep], ends), shape=(len(ends) - 1, width))
+    cells = block.counts[keep].astype(dtype), place[keep].astype(np.int32, copy=False), _narrow(ends)
+    rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
     rows.sum_duplicates()
     return rows
+
+
+def _narrow(ends: np.ndarray) -> np.ndarray:
+    """Row ends of the same type as the columns, where they fit: otherwise SciPy makes both wide."""
+    return ends.astype(np.int32) if ends[-1] < 2**31 else ends

@@ -1,0 +1,334 @@
+"""Documents to counts of words, with scikit-learn's habits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.errors import DataError, ModelFileError
+from softcount.estimators.bag_settings import check_settings, reading_of, some
+from softcount.estimators.documents import Met, pieces_of
+from softcount.files.plain import nested_document
+from softcount.files.texts import reading_document
+from softcount.run.threads import Threads
+from softcount.text import Block, Chosen, Gathered, Words, block_of, matrix_of
+from softcount.text.hashing import GatheredHashes, Hashed
+from softcount.text.stacking import emptied, stacked
+from softcount.text.uniting import continued, everything, take
+from softcount.text.weighting import idf_of, weighted
+
+NO_WORDS = Words.of(())
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+class BagOfWords(TransformerMixin, BaseEstimator):
+    r"""A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
+
+    Words are runs of two or more word characters in lower case; `pattern` is a regular expression for others (slower),
+    `analyzer` "char" or "char_wb" takes runs of characters, `ngrams=(1, 2)` single words and pairs. `stop_words` is a
+    list or "english", a short list of our own.
+
+    `weighting` is "count" (int64), "binary" (1 if there), "tf" (the count divided by the words of the document that
+    have a column), "idf" (how rare the word is, if there) or "tfidf" (tf times idf). `idf` is "smooth",
+    log((N + 1) / (df + 1)) + 1 as in scikit-learn, "plain", log(N / df), or "plus-one", log(N / (df + 1)), for a word
+    that df of N documents hold. `normalize="l2"` gives every row the length one and None leaves rows as they are;
+    "auto" is "l2" for "tfidf" alone: then it is TfidfVectorizer's, which does not divide counts by the length of the
+    document; in rows of length one that cancels.
+
+    Words are kept that occur at least `min_count` times in all, in at least `min_df` and at most `max_df` documents (a
+    float: that share of them), without the `drop_top` most frequent; `max_words` keeps the most frequent.
+
+    X is a list, array, Series, Arrow array or any iterable of text, which is read once, a few MB at a time. None or
+    NaN is a document without words (CountVectorizer raises); bytes are UTF-8, or else Latin-1, which `notes_` counts.
+
+    `hashing=2**18` needs no vocabulary: so many columns, each word in the one its spelling gives, several in one.
+    `transform` then needs no `fit`, except to know how rare words are ("idf", "tfidf").
+
+    >>> bag = BagOfWords().fit(["Free call, call now", "I call you"])
+    >>> bag.get_feature_names_out().tolist(), bag.transform(["call me, call now"]).toarray().tolist()
+    (['call', 'free', 'now', 'you'], [[2, 0, 1, 0]])
+    """
+
+    _gathered: Gathered | GatheredHashes
+    _chosen: Chosen | None
+    _met: Met
+    _vocabulary: dict[str, int] | None
+
+    def __init__(
+        self,
+        weighting: str = "count",
+        idf: str = "smooth",
+        normalize: str | None = "auto",
+        min_count: int = 1,
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        drop_top: int = 0,
+        max_words: int | None = None,
+        stop_words: str | Iterable[str] | None = None,
+        ngrams: tuple[int, int] = (1, 1),
+        analyzer: str = "word",
+        pattern: str | None = None,
+        lowercase: bool = True,
+        hashing: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.weighting = weighting
+        self.idf = idf
+        self.normalize = normalize
+        self.min_count = min_count
+        self.min_df = min_df
+        self.max_df = max_df
+        self.drop_top = drop_top
+        self.max_words = max_words
+        self.stop_words = stop_words
+        self.ngrams = ngrams
+        self.analyzer = analyzer
+        self.pattern = pattern
+        self.lowercase = lowercase
+        self.hashing = hashing
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = self._must_fit()
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_gathered") or not self._must_fit()
+
+    def _must_fit(self) -> bool:
+        return self.hashing is None or self.weighting in ("idf", "tfidf")
+
+    # Learning
+
+    def fit(self, X: Any, y: Any = None) -> BagOfWords:
+        """Learn the words of the documents. `y` is not used."""
+        gathered, met = self._nothing_gathered(), Met()
+        with Threads(self.n_jobs) as threads:
+            for block in self._blocks(X, met, threads):
+                gathered.add(block)
+        return self._keep(gathered, some(gathered.chosen(), self), met)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn the words and give the matrix of the same documents, which are read once."""
+        gathered, met = self._nothing_gathered(), Met()
+        with Threads(self.n_jobs) as threads:
+            read = ((replace(block, words=NO_WORDS), gathered.add(block)) for block in self._blocks(X, met, threads))
+            kept = deque(read)
+            chosen = some(gathered.chosen(), self)
+            idf = self._idf(chosen)
+            parts = threads.map(lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), emptied(kept))
+            rows = self._stacked(parts, chosen)
+        self._keep(gathered, chosen, met)
+        return self._shown(rows, X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> BagOfWords:
+        """Learn the words of more documents; those that are kept are chosen from all, when they are asked for."""
+        gathered, met = self._nothing_gathered(), Met()
+        with Threads(self.n_jobs) as threads:
+            blocks = list(self._blocks(X, met, threads))  # all are read before any is learned
+        if hasattr(self, "_gathered"):
+            gathered = continued(self._gathered, gathered)
+            met += self._met
+        for block in blocks:
+            gathered.add(block)
+        return self._keep(gathered, None, met)
+
+    def merge(self, other: BagOfWords) -> BagOfWords:
+        """A new transformer that has learned the documents of both."""
+        if not isinstance(other, BagOfWords):
+            raise DataError(f"a BagOfWords merges with another, not with {type(other).__name__}.")
+        mine, theirs = (bag.get_params() | {"stop_words": reading_of(bag).stop_words} for bag in (self, other))
+        unlike = [name for name in mine if name != "n_jobs" and mine[name] != theirs[name]]
+        if unlike:
+            told = ", ".join(f"{name}={mine[name]!r} and {theirs[name]!r}" for name in unlike)
+            raise DataError(f"the two read documents in different ways: {told}. Fit both with the same settings.")
+        gathered, met = self._nothing_gathered(), Met()
+        for part in (self, other):
+            check_is_fitted(part, "_gathered")
+            known = everything(part._gathered)
+            take(gathered, known)
+            met += part._met + Met(said=known.notes)
+        return clone(self)._keep(gathered, None, met)
+
+    def _nothing_gathered(self) -> Gathered | GatheredHashes:
+        check_settings(self)
+        return Gathered(reading_of(self)) if self.hashing is None else GatheredHashes(reading_of(self), self.hashing)
+
+    def _keep(self, gathered: Any, chosen: Chosen | None, met: Met) -> BagOfWords:
+        self._gathered, self._chosen, self._met, self._vocabulary = gathered, chosen, met, None
+        return self
+
+    def _known(self) -> Chosen:
+        """The words that are kept; of hashing without a fit, columns that nothing is known of."""
+        if not hasattr(self, "_gathered"):
+            check_is_fitted(self)
+            check_settings(self)
+            return Chosen(Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
+        if self._chosen is None:
+            self._chosen = some(self._gathered.chosen(), self)
+        return self._chosen
+
+    # Using
+
+    def transform(self, X: Any) -> Any:
+        """The matrix of documents; words that were not learned, or not kept, are dropped."""
+        check_settings(self)
+        chosen, reading, met = self._known(), reading_of(self), Met()
+        idf = self._idf(chosen)
+
+        def rows_of(piece: Any) -> sparse.csr_matrix:
+            block = block_of(piece, reading)
+            return self._rows(block, chosen.words.columns(block.words), chosen, idf)
+
+        with Threads(self.n_jobs) as threads:
+            rows = self._stacked(threads.map(rows_of, pieces_of(X, met)), chosen)
+        return self._shown(rows, X)
+
+    def inverse_transform(self, X: Any) -> list[np.ndarray]:
+        """For each row the words that are not zero in it, in the order of the columns."""
+        if self.hashing is not None:
+            raise DataError("hashing keeps no words, so none can be given back. Use hashing=None for a vocabulary.")
+        names = self.get_feature_names_out()
+        rows = sparse.csr_matrix(X, copy=True)
+        if rows.shape[1] != len(names):
+            raise DataError(f"X has {rows.shape[1]:,} columns, but {len(names):,} words were learned.")
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        return [names[rows.indices[start:stop]] for start, stop in pairwise(rows.indptr)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The words, in the order of the columns; with hashing "hash0", "hash1" and so on."""
+        return np.array(list(self._known().words), dtype=object)
+
+    @property
+    def words_(self) -> Sequence[str]:
+        """The words that are kept, in the order of their spelling, without a Python object for each."""
+        return self._known().words
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """The column of each word, made when first asked for."""
+        if self.hashing is not None:
+            raise AttributeError("hashing keeps no vocabulary. Use hashing=None for one.")
+        known = self._known()
+        if self._vocabulary is None:
+            self._vocabulary = {word: column for column, word in enumerate(known.words)}
+        return self._vocabulary
+
+    @property
+    def counts_(self) -> np.ndarray:
+        """How often each word occurs in all documents."""
+        return self._known().counts
+
+    @property
+    def documents_(self) -> np.ndarray:
+        """In how many documents each word occurs."""
+        return self._known().documents
+
+    @property
+    def n_documents_(self) -> int:
+        return self._known().n_documents
+
+    @property
+    def idf_(self) -> np.ndarray:
+        """How rare each word is, by the rule that `idf` names."""
+        return self._rarity(self._known())
+
+    @property
+    def notes_(self) -> list[str]:
+        """What the documents and the limits want said."""
+        return [*self._known().notes, *(self._met.notes() if hasattr(self, "_met") else [])]
+
+    def save(self, path: Any) -> None:
+        """Write the words and settings to a file that `softcount.load` reads; all words are in it, kept or not."""
+        from softcount.files.vocabulary import save_vocabulary
+
+        check_is_fitted(self, "_gathered")
+        reading_document(reading_of(self))  # what would not be read back is refused here
+        settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
+        if isinstance(self.stop_words, (set, frozenset)):
+            settings["stop_words"] = sorted(self.stop_words)
+        about = {"name": "BagOfWords", "settings": {name: nested_document(settings[name]) for name in settings}}
+        known = everything(self._gathered)
+        save_vocabulary(known, path, about | {"met": asdict(self._met + Met(said=known.notes))})
+
+    # Parts of the above
+
+    def _blocks(self, X: Any, met: Met, threads: Threads) -> Iterator[Block]:
+        return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, met))
+
+    def _idf(self, chosen: Chosen) -> np.ndarray | None:
+        return self._rarity(chosen) if self.weighting in ("idf", "tfidf") else None
+
+    def _rarity(self, chosen: Chosen) -> np.ndarray:
+        return idf_of(chosen.documents, chosen.n_documents, self.idf)
+
+    def _rows(self, block: Block, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
+        rows = matrix_of(block, columns, len(chosen.words), np.int64 if self._whole() else np.float64)
+        return weighted(rows, self.weighting, idf, self._unit())
+
+    def _whole(self) -> bool:
+        """Whether cells are whole numbers."""
+        return self.weighting == "count" and not self._unit()
+
+    def _unit(self) -> bool:
+        return self.normalize == "l2" or (self.normalize == "auto" and self.weighting == "tfidf")
+
+    def _stacked(self, parts: Iterable[sparse.csr_matrix], chosen: Chosen) -> sparse.csr_matrix:
+        return stacked(parts, len(chosen.words), np.int64 if self._whole() else np.float64)
+
+    def _shown(self, rows: sparse.csr_matrix, X: Any) -> Any:
+        """The matrix as `set_output` wants it: a pandas frame keeps its columns sparse."""
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if asked == "default":
+            return rows
+        if asked != "pandas":
+            raise DataError(f"a bag of words is sparse, which a {asked} frame cannot be. Use 'default' or 'pandas'.")
+        import pandas as pd  # type: ignore[import-untyped]
+
+        index = X.index if isinstance(X, pd.Series) else None
+        return pd.DataFrame.sparse.from_spmatrix(rows, index=index, columns=self.get_feature_names_out())
+
+
+def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> BagOfWords:
+    """The transformer that was saved."""
+    from softcount.files.vocabulary import vocabulary_of
+
+    try:
+        known, about = vocabulary_of(document, arrays), document["estimator"]
+        settings: dict[str, Any] = dict(about["settings"])
+        settings["ngrams"] = tuple(settings["ngrams"])
+        bag = BagOfWords(**settings)
+        if bag.hashing != getattr(known.words, "width", None):
+            raise ModelFileError("its settings are not those of its words.")
+        gathered = bag._nothing_gathered()
+        reading_document(gathered.reading)
+        take(gathered, known)
+        bag._keep(gathered, None, _met(**about["met"]))
+        bag._known()
+        return bag
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except Exception as error:
+        raise ModelFileError(f"{path}: its words make no sense ({type(error).__name__}: {error}).") from None
+
+
+def _met(documents: Any, missing: Any, latin: Any, said: Any) -> Met:
+    if not all(type(number) is int for number in (documents, missing, latin)):
+        raise ModelFileError("what it says of its documents makes no sense.")
+    if not isinstance(said, list) or not all(isinstance(note, str) for note in said):
+        raise ModelFileError("its notes are not text.")
+    return Met(documents, missing, latin, tuple(said))

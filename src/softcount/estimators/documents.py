@@ -1,0 +1,165 @@
+"""What users pass as documents, checked and handed on in pieces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError
+from softcount.table import Table
+
+ENOUGH = 1 << 22
+"""Characters of a piece: enough to be worth a thread, little enough to hold several."""
+MANY = 1 << 15
+"""Documents of a piece, however short."""
+
+
+@dataclass
+class Met:
+    """What the documents were, counted while they are read."""
+
+    documents: int = 0
+    missing: int = 0
+    latin: int = 0
+    said: tuple[str, ...] = ()  # of words that were learned elsewhere
+
+    def __add__(self, other: Met) -> Met:
+        documents, missing = self.documents + other.documents, self.missing + other.missing
+        said = tuple(dict.fromkeys(self.said + other.said))
+        return Met(documents, missing, self.latin + other.latin, said)
+
+    def notes(self) -> list[str]:
+        """What the owner of the documents wants to know."""
+        said = {
+            "missing, counted as documents without words": self.missing,
+            "no UTF-8, read as Latin-1": self.latin,
+        }
+        counted = [f"{number:,} of {self.documents:,} documents: {what}." for what, number in said.items() if number]
+        return [*self.said, *counted]
+
+
+def pieces_of(X: Any, met: Met) -> Iterator[Any]:
+    """The documents in pieces, each an Arrow array of text or a list of text and None; nothing else is held."""
+    _refuse_other(X)
+    arrow = _as_arrow(X)
+    if arrow is not None:
+        yield from _arrow_pieces(arrow, met)
+        return
+    values = X.tolist() if isinstance(X, np.ndarray) else X
+    for piece in _cut(values):
+        yield _cleaned(piece, met)
+
+
+def _refuse_other(X: Any) -> None:
+    """Raise where X is not one document after another, saying what to give instead."""
+    if isinstance(X, (str, bytes)):
+        raise DataError("Iterable over raw text documents expected, a single string received. Give a list: [text].")
+    if isinstance(X, os.PathLike):
+        raise DataError(
+            f"documents are expected, not the path {os.fspath(X)!r}. Read it first: open(path) gives lines."
+        )
+    shape = getattr(X, "shape", None)
+    wide = isinstance(shape, tuple) and len(shape) != 1
+    if wide or isinstance(X, (Mapping, Table)) or sparse.issparse(X) or hasattr(X, "column_names"):
+        raise DataError(
+            f"one column of documents is expected, not a table ({type(X).__name__}).\n"
+            "  Give the column: X['note'], and in a ColumnTransformer its name alone, 'note' and not ['note']."
+        )
+    if not isinstance(X, Iterable) and not hasattr(X, "__arrow_c_array__"):
+        raise DataError(f"documents are expected, one after another, not {X!r:.60} ({type(X).__name__}).")
+
+
+def _as_arrow(X: Any) -> Any:
+    """An Arrow array of text where X is kept as one; None where it is not, or holds what Arrow has no text for."""
+    if not hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__arrow_c_array__"):
+        return None
+    import pyarrow as pa
+
+    try:
+        if not isinstance(X, (pa.Array, pa.ChunkedArray)):
+            X = pa.chunked_array(X) if hasattr(X, "__arrow_c_stream__") else pa.array(X)
+        if pa.types.is_dictionary(X.type):
+            X = X.cast(X.type.value_type)
+        if pa.types.is_string_view(X.type):
+            X = X.cast(pa.large_string())
+    except (pa.ArrowException, UnicodeError):  # Python objects that are not all text
+        return None
+    if pa.types.is_string(X.type) or pa.types.is_large_string(X.type):
+        return X
+    return None if _is_asked_cell_by_cell(X.type) else _refuse_type(X.type)
+
+
+def _is_asked_cell_by_cell(kind: Any) -> bool:
+    """Bytes, which may be any text, and nulls; pandas keeps a column without a single document as NaN."""
+    import pyarrow as pa
+
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return binary or pa.types.is_null(kind) or pa.types.is_floating(kind)
+
+
+def _refuse_type(kind: Any) -> None:
+    raise DataError(f"documents are text, but this column holds {kind}. Give a column of strings.")
+
+
+def _arrow_pieces(texts: Any, met: Met) -> Iterator[Any]:
+    chunks = texts.chunks if hasattr(texts, "chunks") else [texts]
+    met.documents += len(texts)
+    met.missing += texts.null_count
+    for chunk in chunks:
+        step = max(1, min(MANY, int(len(chunk) * ENOUGH / max(chunk.nbytes, 1))))
+        for start in range(0, len(chunk), step):
+            yield chunk.slice(start, step)
+
+
+def _cut(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Lists of values one after another, each as long as a piece should be."""
+    piece: list[Any] = []
+    size = 0
+    for value in values:
+        piece.append(value)
+        size += len(value) if isinstance(value, (str, bytes)) else 0
+        if size >= ENOUGH or len(piece) == MANY:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _cleaned(piece: list[Any], met: Met) -> list[str | None]:
+    """Text and None only."""
+    kinds = set(map(type, piece))
+    if not kinds <= {str, type(None)}:
+        piece = [_document(value, met.documents + place, met) for place, value in enumerate(piece)]
+    met.documents += len(piece)
+    met.missing += piece.count(None)
+    return piece
+
+
+def _document(value: Any, place: int, met: Met) -> str | None:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            met.latin += 1
+            return value.decode("latin-1")
+    if hasattr(value, "as_py"):  # an Arrow scalar
+        return _document(value.as_py(), place, met)
+    if _is_missing(value):
+        return None
+    split = isinstance(value, Sequence) and all(isinstance(word, str) for word in value)
+    remedy = "Words already apart: join them, ' '.join(words)." if split else "Make it text: str(value)."
+    raise DataError(f"document {place} is {value!r:.60} ({type(value).__name__}), not text. {remedy}")
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

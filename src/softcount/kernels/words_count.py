@@ -1,0 +1,321 @@
+"""Numbered words to counts, runs of words, vocabularies and matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softcount.kernels.words import (
+    CELL,
+    EVERY,
+    HALF,
+    ONE,
+    TOKEN,
+    address,
+    book_of,
+    cell_of,
+    chunk,
+    compiled,
+    copy_word,
+    eight,
+    inlined,
+    key_of,
+    longer,
+    lowest,
+    mixed,
+    put,
+    spacious,
+)
+
+PLAIN = np.uint64(0)
+"""Bytes as they stand: no capital is made small."""
+
+
+@compiled
+def tally(tokens, ends, words):  # pragma: no cover - compiled
+    """Each document's different words in the order they are met, and how often it holds them."""
+    indptr = np.zeros(ends.size, np.int64)
+    ids, counts = np.empty(tokens.size, np.int32), np.empty(tokens.size, np.int32)
+    seen = np.full(words, -1, np.int64)
+    used = 0
+    for i in range(ends.size - 1):
+        begun = used
+        for j in range(ends[i], ends[i + 1]):
+            word = tokens[j]
+            at = seen[word]
+            if at >= begun:
+                counts[at] += 1
+            else:
+                seen[word] = used
+                ids[used], counts[used] = word, 1
+                used += 1
+        indptr[i + 1] = used
+    return indptr, ids[:used].copy(), counts[:used].copy()
+
+
+@compiled
+def without(tokens, ends, dropped):  # pragma: no cover - compiled
+    """The tokens but for those of dropped words, and where documents end among them."""
+    kept, stops = np.empty(tokens.size, np.int32), np.zeros(ends.size, np.int64)
+    used = 0
+    for i in range(ends.size - 1):
+        for j in range(ends[i], ends[i + 1]):
+            if not dropped[tokens[j]]:
+                kept[used] = tokens[j]
+                used += 1
+        stops[i + 1] = used
+    return kept[:used].copy(), stops
+
+
+@compiled
+def runs_of(tokens, stretches, low, high, short, words, length):  # pragma: no cover - compiled
+    """The numbers of all runs of `low` to `high` tokens within a stretch, and where the stretches end among them.
+
+    A run of one token has the token's number; the others are numbered from `words` on as they are met, and `grams` says
+    of which shorter run and last token each is made. With `short`, a stretch of fewer than `low` is a run by itself.
+    """
+    runs, stops = np.empty(length, np.int32), np.zeros(stretches.size, np.int64)
+    pairs, grams = np.zeros((1024, 2), np.uint64), np.empty(2 * 768, np.int32)
+    room = made = used = 0
+    for i in range(stretches.size - 1):
+        stop = stretches[i + 1]
+        for begun in range(stretches[i], stop):
+            longest = min(high, stop - begun)
+            if made + longest > room:
+                pairs, grams = spacious(pairs, made + longest + 1, EVERY), longer(grams, 2 * made, 2 * longest)
+                room = min(3 * pairs.shape[0] // 4, grams.size // 2) - 1
+            run = np.int64(tokens[begun])
+            whole = short and begun == stretches[i] and stop - begun < low
+            for n in range(1, longest + 1):
+                if n > 1:
+                    token = np.int64(tokens[begun + n - 1])
+                    run, made = _run(run, token, address(pairs), pairs.shape[0] - 1, address(grams), words, made)
+                if n >= low or (whole and n == longest):
+                    runs[used] = run
+                    used += 1
+        stops[i + 1] = used
+    return runs[:used].copy(), stops, grams[: 2 * made].copy().reshape((made, 2))
+
+
+@inlined
+def _run(prefix, token, pairs, last, grams, words, made):  # pragma: no cover - compiled
+    """The number of a run of words made of a shorter run and one more word, and how many there are by now."""
+    key = (np.uint64(prefix) << HALF) | np.uint64(token)
+    at = np.int64(mixed(key, EVERY) >> np.uint64(64 - lowest(np.uint64(last + 1))))
+    while eight(pairs + CELL * at + 8):
+        if eight(pairs + CELL * at) == key:
+            return np.int64(eight(pairs + CELL * at + 8)) - 1, made
+        at = (at + 1) & last
+    put(pairs + CELL * at, key)
+    put(pairs + CELL * at + 8, np.uint64(words + made + 1))
+    put(grams + 2 * TOKEN * made, np.int32(prefix))
+    put(grams + 2 * TOKEN * made + TOKEN, np.int32(token))
+    return words + made, made + 1
+
+
+@compiled
+def spelled(chosen, grams, data, offsets, between):  # pragma: no cover - compiled
+    """The bytes of the chosen runs of words, a space between two words where asked, and where each begins."""
+    words = offsets.size - 1
+    sizes = np.empty(words + grams.shape[0], np.int64)
+    for i in range(words):
+        sizes[i] = offsets[i + 1] - offsets[i]
+    for i in range(grams.shape[0]):
+        sizes[words + i] = sizes[grams[i, 0]] + between + sizes[grams[i, 1]]
+    places = np.zeros(chosen.size + 1, np.int64)
+    for i in range(chosen.size):
+        places[i + 1] = places[i] + sizes[chosen[i]]
+    out = np.empty(places[-1], np.uint8)
+    for i in range(chosen.size):
+        run, end = np.int64(chosen[i]), places[i + 1]
+        while run >= words:
+            token = grams[run - words, 1]
+            out[end - sizes[token] : end] = data[offsets[token] : offsets[token + 1]]
+            end -= sizes[token] + between
+            if between:
+                out[end] = 32
+            run = np.int64(grams[run - words, 0])
+        out[end - sizes[run] : end] = data[offsets[run] : offsets[run + 1]]
+    return out, places
+
+
+@compiled
+def learn_words(data, offsets, table, sizes, spread):  # pragma: no cover - compiled
+    """The number of each word in a growing table, and the table with the new ones in it.
+
+    `table` is cells, bytes and offsets; `sizes` says how many words and bytes it holds.
+    """
+    cells, store, places = table
+    ids = np.empty(offsets.size - 1, np.int32)
+    cells = spacious(cells, sizes[0] + ids.size, spread)
+    store = longer(store, sizes[1], offsets[-1] - offsets[0])
+    places = longer(places, sizes[0] + 1, ids.size)
+    book = book_of(cells, store, places)
+    first, limit = address(data), address(data) + data.size
+    for i in range(ids.size):
+        start, stop = first + offsets[i], first + offsets[i + 1]
+        key = key_of(start, stop, limit, PLAIN, spread)
+        cell, number = cell_of(start, stop, limit, PLAIN, key, book, spread)
+        if number < 0:
+            number = sizes[0]
+            copy_word(start, stop, PLAIN, book[2] + sizes[1])
+            put(cell, key)
+            put(cell + 8, np.uint64(number + 1))
+            sizes[0] += 1
+            sizes[1] += stop - start
+            places[sizes[0]] = sizes[1]
+        ids[i] = number
+    return ids, (cells, store, places)
+
+
+@compiled
+def index_words(data, offsets, spread):  # pragma: no cover - compiled
+    """The cells of a table over words that stay where they are."""
+    size = 16
+    while 3 * size < 4 * offsets.size:
+        size *= 2
+    cells = np.zeros((size, 2), np.uint64)
+    last = np.uint64(size - 1)
+    shift = np.uint64(64 - lowest(last + ONE))
+    first, limit = address(data), address(data) + data.size
+    for i in range(offsets.size - 1):
+        key = key_of(first + offsets[i], first + offsets[i + 1], limit, PLAIN, spread)
+        at = mixed(key, spread) >> shift
+        while cells[at, 1]:
+            at = (at + ONE) & last
+        cells[at, 0], cells[at, 1] = key, np.uint64(i + 1)
+    return cells
+
+
+@compiled
+def find_words(data, offsets, cells, store, places, spread):  # pragma: no cover - compiled
+    """The number of each word in a table, -1 for those it does not hold."""
+    ids = np.empty(offsets.size - 1, np.int32)
+    book = book_of(cells, store, places)
+    first, limit = address(data), address(data) + data.size
+    for i in range(ids.size):
+        start, stop = first + offsets[i], first + offsets[i + 1]
+        key = key_of(start, stop, limit, PLAIN, spread)
+        ids[i] = cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
+    return ids
+
+
+@compiled
+def heads(data, offsets):  # pragma: no cover - compiled
+    """The first eight bytes of each word as a number in the order of spelling."""
+    first, limit = address(data), address(data) + data.size
+    keys = np.empty(offsets.size - 1, np.uint64)
+    for i in range(keys.size):
+        read = chunk(first + offsets[i], first + offsets[i + 1], limit) if offsets[i + 1] > offsets[i] else PLAIN
+        swapped = np.uint64(0)
+        for _ in range(8):
+            swapped = (swapped << np.uint64(8)) | (read & np.uint64(0xFF))
+            read >>= np.uint64(8)
+        keys[i] = swapped
+    return keys
+
+
+@inlined
+def before(data, offsets, one, other):  # pragma: no cover - compiled
+    """Whether a word is spelled before another."""
+    i, j = offsets[one], offsets[other]
+    for _ in range(min(offsets[one + 1] - i, offsets[other + 1] - j)):
+        if data[i] != data[j]:
+            return data[i] < data[j]
+        i, j = i + 1, j + 1
+    return offsets[one + 1] - offsets[one] < offsets[other + 1] - offsets[other]
+
+
+@compiled
+def settle_ties(order, keys, data, offsets):  # pragma: no cover - compiled
+    """Put words whose first eight bytes are the same in order, by merging ever longer stretches of them."""
+    spare = np.empty(order.size, order.dtype)
+    begun = 0
+    while begun < order.size:
+        end = begun + 1
+        while end < order.size and keys[order[end]] == keys[order[begun]]:
+            end += 1
+        width = 1
+        while width < end - begun:
+            for left in range(begun, end, 2 * width):
+                _merge(order, spare, left, min(left + width, end), min(left + 2 * width, end), data, offsets)
+            order[begun:end] = spare[begun:end]
+            width *= 2
+        begun = end
+
+
+@compiled
+def _merge(order, spare, left, middle, end, data, offsets):  # pragma: no cover - compiled
+    i, j = left, middle
+    for at in range(left, end):
+        if j >= end or (i < middle and not before(data, offsets, order[j], order[i])):
+            spare[at] = order[i]
+            i += 1
+        else:
+            spare[at] = order[j]
+            j += 1
+
+
+@compiled
+def take_words(data, offsets, chosen):  # pragma: no cover - compiled
+    """The bytes of chosen words one after another, and where each begins."""
+    places = np.zeros(chosen.size + 1, np.int64)
+    for i in range(chosen.size):
+        places[i + 1] = places[i] + offsets[chosen[i] + 1] - offsets[chosen[i]]
+    out = np.empty(places[-1], np.uint8)
+    for i in range(chosen.size):
+        start = offsets[chosen[i]]
+        for j in range(places[i + 1] - places[i]):
+            out[places[i] + j] = data[start + j]
+    return out, places
+
+
+@compiled
+def place_counts(indptr, ids, counts, columns, width, values):  # pragma: no cover - compiled
+    """Row ends and columns of a matrix with columns rising within a row; `values` takes the counts.
+
+    Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column add up.
+    """
+    starts = np.zeros(width + 1, np.int64)
+    for j in range(ids.size):
+        starts[columns[ids[j]] + 1] += 1  # those that are dropped (-1) gather in the first place
+    starts[0] = 0
+    for c in range(width):
+        starts[c + 1] += starts[c]
+    used = starts[width]
+    rows, amounts = np.empty(used, np.int32), np.empty(used, np.int32)
+    filled = starts.copy()
+    lengths = np.zeros(indptr.size, np.int64)
+    for i in range(indptr.size - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            column = columns[ids[j]]
+            if column >= 0:
+                rows[filled[column]], amounts[filled[column]] = i, counts[j]
+                filled[column] += 1
+                lengths[i + 1] += 1
+    ends = np.cumsum(lengths)
+    return _by_row(starts, rows, amounts, ends, values)
+
+
+@compiled
+def _by_row(starts, rows, amounts, ends, values):  # pragma: no cover - compiled
+    indices = np.empty(rows.size, np.int32)
+    at = ends[:-1].copy()
+    twice = 0
+    for c in range(starts.size - 1):
+        for j in range(starts[c], starts[c + 1]):
+            place = at[rows[j]]
+            if place > ends[rows[j]] and indices[place - 1] == c:
+                values[place - 1] += amounts[j]
+                twice += 1
+            else:
+                indices[place], values[place] = c, amounts[j]
+                at[rows[j]] = place + 1
+    stops = ends.copy()
+    if twice:
+        used = 0
+        for i in range(at.size):
+            for j in range(ends[i], at[i]):
+                indices[used], values[used] = indices[j], values[j]
+                used += 1
+            stops[i + 1] = used
+    return stops, indices, values

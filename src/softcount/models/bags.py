@@ -1,0 +1,195 @@
+"""Sparse blocks of counts: the words of a text column, or a whole sparse table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from softcount.errors import DataError
+from softcount.families import Params, Text
+from softcount.models.plates import Kernels, Leaf, Tallies
+from softcount.numerics.twofold import Twofold
+from softcount.table.chunk import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a sparse matrix as the kernels want them; some of them are a view, which SciPy would copy."""
+
+    indptr: np.ndarray  # (rows + 1,) int64
+    ids: np.ndarray  # int32
+    data: np.ndarray  # float64
+    width: int
+
+    def __getitem__(self, rows: slice) -> Rows:
+        start, stop, _ = rows.indices(len(self.indptr) - 1)
+        return Rows(self.indptr[start : max(start, stop) + 1], self.ids, self.data, self.width)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.indptr, self.ids, self.data
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.indptr[-1] - self.indptr[0]) * (self.ids.itemsize + self.data.itemsize)
+
+    @property
+    def matrix(self) -> sparse.csr_matrix:
+        """The same rows as SciPy's."""
+        first, last = self.indptr[0], self.indptr[-1]
+        cells = self.data[first:last], self.ids[first:last], self.indptr - first
+        return sparse.csr_matrix(cells, shape=(len(self.indptr) - 1, self.width))
+
+    @classmethod
+    def of(cls, matrix: Any) -> Rows:
+        # A compiled loop would read and write past the end of its table.
+        if len(matrix.indices) and not 0 <= matrix.indices.min() <= matrix.indices.max() < matrix.shape[1]:
+            raise DataError(f"a sparse table of {matrix.shape[1]} columns has cells outside of them. Make it anew.")
+        ids = np.ascontiguousarray(matrix.indices, dtype=np.int32)
+        data = np.ascontiguousarray(matrix.data, dtype=np.float64)
+        return cls(matrix.indptr.astype(np.int64, copy=False), ids, data, matrix.shape[1])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Rows one after another."""
+        return cls.of(sparse.vstack([part.matrix for part in parts], format="csr"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """One text column, or a sparse table of counts."""
+
+    leaves: tuple[Leaf, ...]
+    names: tuple[Hashable, ...]
+    slot: int
+    kernels: Kernels
+
+    def prepare(self, chunk: Chunk) -> Rows:
+        leaf, bag = self.leaves[0], chunk.bags[self.slot]
+        if bag.data.min(initial=0.0) < 0:
+            at = int(np.argmax(bag.data < 0))
+            row = chunk.start + int(np.searchsorted(bag.indptr, at, side="right"))
+            raise DataError(
+                f"Negative values in data: column {int(bag.indices[at])}, row {row} holds "
+                f"{bag.data[at]:g}. A sparse table holds counts: 0, 1, 2, ..."
+            )
+        return Rows.of(leaf.family.features(bag, leaf.setting))
+
+    def base(self, data: Rows) -> np.ndarray | float:
+        return self.leaves[0].family.base(data.matrix)  # type: ignore[arg-type]
+
+    def compile(self, params: list[Params]) -> Any:
+        """Log-weights with the groups side by side, and what counts certain words that a document lacks."""
+        family = self.leaves[0].family
+        if "alpha" in params[0]:
+            return params[0]
+        lacking = family.lacking(params[0]) if isinstance(family, Text) else None
+        return _abreast(family.natural(params[0])), None if lacking is None else _abreast(lacking)
+
+    def score(self, data: Rows, compiled: Any, out: np.ndarray) -> None:
+        if isinstance(compiled, dict):
+            out += self.leaves[0].family.score(data.matrix, compiled, self.leaves[0].setting)
+            return
+        weights, lacking = compiled
+        self.kernels.score_bags(*data.parts, weights, out)
+        if lacking is not None:
+            lack = np.zeros_like(out)
+            self.kernels.score_bags(*data.parts, lacking, lack)
+            out[lack > 0] = -np.inf
+
+    def count(self, data: Rows, memberships: np.ndarray, params: list[Params] | None) -> Tallies:
+        return self._named(self.kernels.count_bags_soft(*data.parts, memberships, data.width))
+
+    def count_labelled(self, data: Rows, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        return {self.names[0]: Pending(self.kernels, (Labelled(data, labels, weights),), (data.width, groups))}
+
+    def _named(self, counts: np.ndarray) -> Tallies:
+        return {self.names[0]: turned(counts)}
+
+    def stats(self, tallies: Any, leaf: int) -> Twofold:
+        found = tallies[self.names[0]]
+        return found.whole if isinstance(found, Pending) else found
+
+
+def turned(counts: np.ndarray) -> Twofold:
+    """Counts (columns x groups) as statistics, groups first.
+
+    In memory they stay as they are, from counting to scoring: turning a million cells round takes as long as a pass.
+    What rounding lost is zeros that take no memory until something is added.
+    """
+    return Twofold(counts.T, np.zeros(counts.shape).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Rows that wait to be counted."""
+
+    rows: Rows
+    labels: np.ndarray
+    weights: np.ndarray | None
+
+
+class Pending(Twofold):
+    """Counts of labelled rows that wait until there are as many of them as cells to add them to.
+
+    A chunk has a few thousand documents, and a table of 200,000 words in 20 classes four million cells: making and
+    adding one for every chunk took longer than reading the documents. The rows are added one after another in their
+    order, however they came in chunks.
+    """
+
+    __slots__ = ("_whole", "base", "kernels", "pieces", "size")
+    kernels: Any
+    pieces: tuple[Labelled, ...]
+    size: tuple[int, int]
+    base: np.ndarray | None
+    _whole: Twofold | None
+
+    def __init__(
+        self, kernels: Any, pieces: tuple[Labelled, ...], size: tuple[int, int], base: np.ndarray | None = None
+    ) -> None:
+        for name, value in (("kernels", kernels), ("size", size), ("pieces", pieces), ("base", base), ("_whole", None)):
+            object.__setattr__(self, name, value)
+
+    def joined(self, other: Pending) -> Pending:
+        """Both together; classes and columns that only one of them knows make room."""
+        size = max(self.size[0], other.size[0]), max(self.size[1], other.size[1])
+        both = Pending(self.kernels, self.pieces + other.pieces, size, self.base)
+        waiting = sum(int(piece.rows.indptr[-1] - piece.rows.indptr[0]) for piece in both.pieces)
+        return Pending(self.kernels, (), size, both.counted()) if waiting > size[0] * size[1] else both
+
+    def counted(self) -> np.ndarray:
+        """(columns x groups) counts."""
+        out = np.zeros(self.size)
+        if self.base is not None:
+            out[: self.base.shape[0], : self.base.shape[1]] = self.base
+        for piece in self.pieces:
+            self.kernels.count_bags_labelled(*piece.rows.parts, piece.labels, piece.weights, out)
+        return out
+
+    @property
+    def whole(self) -> Twofold:
+        """The counts as plain statistics."""
+        if self._whole is None:
+            object.__setattr__(self, "_whole", turned(self.counted()))
+        assert self._whole is not None
+        return self._whole
+
+    @property
+    def hi(self) -> np.ndarray:  # type: ignore[override]
+        return self.whole.hi
+
+    @property
+    def lo(self) -> np.ndarray:  # type: ignore[override]
+        return self.whole.lo
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.size[::-1]
+
+
+def _abreast(weights: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(weights.T)

@@ -1,0 +1,293 @@
+"""Documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file.
+
+A document whose bytes are valid UTF-8 is read as UTF-8, any other as Latin-1, which is counted in a note. A file with a
+NUL byte is binary and left out, which is noted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.table.bytestream import BOM, TextFile
+from softcount.table.schema import Key
+from softcount.table.shelves import Shelf
+from softcount.table.source import ArrowSource, Piece, Wanted
+
+Progress = Callable[[int, int], None]
+
+TEXT, CLASS, FILE = "text", "class", "file"
+"""The columns of a folder: the document, the sub-folder it is in, and its path from the folder."""
+
+PIECE_DOCUMENTS = 2_048
+PIECE_BYTES = 32 << 20
+"""A piece has so many documents at most, and ends after the one that takes it beyond so many bytes."""
+
+TABLES = (".csv", ".tsv")
+"""Endings of files that are no documents, if it is all there is."""
+
+LOOKED_AT = 256
+"""Documents, evenly spread, that are looked at."""
+
+HELD_BYTES = 64 << 20
+"""Bytes of checked documents kept until they are asked for the first time, so that few folders are read twice."""
+
+
+class DocumentsSource:
+    """The documents of a folder or a tar file, in the order of their names.
+
+    `kinds` says what its columns are, whatever they look like; those `aside` are no features unless declared so.
+    `default_target` is "class" where there are sub-folders. `text` is what to call the column of documents.
+    Every document is read once when the source is opened, to leave out binary files and to count what is not UTF-8.
+    """
+
+    named = True
+    text_file = False
+    chunk_rows = PIECE_DOCUMENTS
+
+    def __init__(self, shelf: Shelf, text: str = TEXT, progress: Progress | None = None) -> None:
+        self.shelf, self.text = shelf, text
+        self.aside = tuple(key for key in (CLASS, FILE) if key != text)
+        self.keys: list[Key] = [text, *self.aside]
+        self.kinds: dict[Key, str] = {text: "text"}
+        self.whys = {text: "documents"}
+        self._held: dict[int, Any] = {}
+        self._unreadable = list(shelf.skipped)
+        self._binary: list[str] = []
+        self._latin = 0
+        self._places: list[int] = []
+        self._spans: list[tuple[int, int]] = []
+        self._check(progress)
+        if not self._places:
+            raise self._nothing()
+        self.n_rows: int | None = len(self._places)
+        self.files = [shelf.names[place] for place in self._places]
+        self.classes = [_folder_of(name) for name in self.files]
+        self.default_target: str | None = CLASS if any(self.classes) else None
+        self.notes = tuple(self._notes())
+
+    def _check(self, progress: Progress | None) -> None:
+        """Read every document once, and settle which of them are rows and where the pieces end."""
+        sizes = self.shelf.sizes
+        total, done, length = sum(sizes), 0, 0
+        piece: list[bytes] = []
+        for place, raw in enumerate(self.shelf.read(range(len(sizes)))):
+            document = self._checked(place, raw)
+            done += sizes[place]
+            if document is None:
+                continue
+            self._places.append(place)
+            piece.append(document)
+            length += len(document)
+            if len(piece) == PIECE_DOCUMENTS or length > PIECE_BYTES:
+                self._end_piece(piece, done)
+                piece, length = [], 0
+                if progress is not None:
+                    progress(done, total)
+        if piece:
+            self._end_piece(piece, done)
+
+    def _checked(self, place: int, raw: bytes | OSError) -> bytes | None:
+        """A document as UTF-8; None for what is no document, which is written down."""
+        name = self.shelf.names[place]
+        if isinstance(raw, OSError):
+            self._unreadable.append((name, (raw.strerror or str(raw)).lower()))
+            return None
+        if b"\0" in raw:
+            self._binary.append(name)
+            return None
+        document, latin = as_utf8(raw)
+        self._latin += latin
+        return document
+
+    def _end_piece(self, piece: list[bytes], done: int) -> None:
+        start = self._spans[-1][1] if self._spans else 0
+        self._spans.append((start, start + len(piece)))
+        if done <= HELD_BYTES:
+            self._held[start] = strings(piece)
+
+    def _nothing(self) -> DataError:
+        why = "; ".join(self._left_out()) or "there is no file in it"
+        return DataError(f"{self.shelf.name} holds no documents: {why}. Name a folder of text files.")
+
+    def _left_out(self) -> Iterator[str]:
+        if self._binary:
+            yield f"{_files(self._binary, 'holds', 'hold')} NUL bytes, left out as binary: {_some(self._binary)}"
+        if self._unreadable:
+            shown = [f"{name}: {why}" for name, why in self._unreadable]
+            yield f"{_files(shown, 'cannot', 'cannot')} be read, left out: {_some(shown)}"
+
+    def _notes(self) -> Iterator[str]:
+        if self._latin:
+            yield latin_note(self._latin, "document")
+        yield from self._left_out()
+        if all(name.lower().endswith(TABLES) for name in self.files):
+            yield f"each file is read as one document; for a table, name it: {self.files[0]}"
+        loose = sum(folder is None for folder in self.classes)
+        if self.default_target is not None and loose:
+            lie = "1 document lies" if loose == 1 else f"{loose:,} documents lie"
+            yield f"{lie} beside the sub-folders, without a class"
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        step = max(1, len(self._places) // LOOKED_AT)
+        return self._columns(keys, range(0, len(self._places), step)[:LOOKED_AT])
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
+        for start, stop in self._spans:
+            yield Piece(start, stop - start, partial(self._load, wanted, start, stop))
+
+    def _load(self, wanted: Mapping[Key, Wanted], start: int, stop: int) -> Mapping[Key, Any]:
+        held = self._held.pop(start, None) if self.text in wanted else None
+        return self._columns(wanted, range(start, stop), held)
+
+    def _columns(self, keys: Iterable[Key], rows: range, held: Any = None) -> dict[Key, Any]:
+        import pyarrow as pa
+
+        columns: dict[Key, Any] = {}
+        for key in keys:
+            if key == self.text:
+                columns[key] = self._documents(rows) if held is None else held
+            else:
+                names = self.classes if key == CLASS else self.files
+                columns[key] = pa.array([names[row] for row in rows], pa.string())
+        return columns
+
+    def _documents(self, rows: range) -> Any:
+        found = []
+        for row, raw in zip(rows, self.shelf.read([self._places[row] for row in rows]), strict=True):
+            if isinstance(raw, OSError):
+                raise DataError(f"{self.files[row]} in {self.shelf.name} can no longer be read. Try again.")
+            found.append(as_utf8(raw)[0])
+        return strings(found)
+
+
+def _folder_of(name: str) -> str | None:
+    """The first folder of a path; None for a file that lies in none."""
+    folder, slash, _ = name.partition("/")
+    return folder if slash else None
+
+
+def _files(names: Sequence[str], one: str, several: str) -> str:
+    return f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, ..."
+
+
+def latin_note(count: int, noun: str) -> str:
+    were = f"1 {noun} was" if count == 1 else f"{count:,} {noun}s were"
+    return f"{were} not UTF-8 and read as Latin-1"
+
+
+def as_utf8(raw: bytes) -> tuple[bytes, bool]:
+    r"""A document as UTF-8 without a byte-order mark, and whether it had to be read as Latin-1.
+
+    >>> as_utf8(b"caf\xe9"), as_utf8("café".encode()) == ("café".encode(), False)
+    ((b'caf\xc3\xa9', True), True)
+    """
+    if raw.isascii():
+        return raw, False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1").encode("utf-8"), True
+    return raw.removeprefix(BOM), False
+
+
+def strings(documents: Sequence[bytes]) -> Any:
+    """Documents in UTF-8 as one Arrow array, without a Python string for any."""
+    import pyarrow as pa
+
+    ends = np.zeros(len(documents) + 1, dtype=np.int64)
+    np.cumsum([len(document) for document in documents], out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(documents))]
+    return pa.Array.from_buffers(pa.large_string(), len(documents), buffers)
+
+
+class LinesSource:
+    """Each line of a file is a document; an empty line is an empty one, so that answers stay in step with lines."""
+
+    named = True
+    text_file = False
+    chunk_rows = PIECE_DOCUMENTS
+
+    def __init__(self, file: TextFile, text: str = TEXT) -> None:
+        self.file, self.text = file, text
+        self.keys: list[Key] = [text]
+        self.kinds: dict[Key, str] = {text: "text"}
+        self.whys = {text: "lines"}
+        self.n_rows: int | None = 0
+        latin = 0
+        for lines in self._runs(quiet=True):
+            self.n_rows += len(lines)
+            latin += sum(as_utf8(line)[1] for line in lines)
+        if not self.n_rows:
+            raise DataError(f"{file.name} is empty: it holds no lines to read as documents.")
+        self.notes: tuple[str, ...] = (latin_note(latin, "line"),) if latin else ()
+
+    def _runs(self, *, quiet: bool = False) -> Iterator[list[bytes]]:
+        """The lines, a piece at a time."""
+        lines: list[bytes] = []
+        length = 0
+        for line in lines_of(self.file.blocks(quiet=quiet)):
+            lines.append(line)
+            length += len(line)
+            if len(lines) == PIECE_DOCUMENTS or length > PIECE_BYTES:
+                yield lines
+                lines, length = [], 0
+        if lines:
+            yield lines
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        first = next(self._runs(quiet=True))[:LOOKED_AT]
+        return {key: _spelled(first) for key in keys}
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[Piece]:
+        start = 0
+        for lines in self._runs():
+            yield Piece(start, len(lines), partial(self._load, wanted, lines))
+            start += len(lines)
+
+    def _load(self, wanted: Mapping[Key, Wanted], lines: list[bytes]) -> Mapping[Key, Any]:
+        return {key: _spelled(lines) for key in wanted}
+
+
+def _spelled(lines: Sequence[bytes]) -> Any:
+    return strings([as_utf8(line)[0] for line in lines])
+
+
+def lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The lines of blocks of bytes, without their ends (newline, or return and newline).
+
+    >>> list(lines_of([b"one\r\ntw", b"o\n\nlast"]))
+    [b'one', b'two', b'', b'last']
+    """
+    held: list[bytes] = []
+    for block in blocks:
+        first, *others = block.split(b"\n")
+        held.append(first)
+        if others:
+            yield b"".join(held).removesuffix(b"\r")
+            yield from (line.removesuffix(b"\r") for line in others[:-1])
+            held = [others[-1]]
+    last = b"".join(held)
+    if last:
+        yield last.removesuffix(b"\r")
+
+
+def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
+    """The whole of a file as a table of one document; an empty file is an empty document."""
+    import pyarrow as pa
+
+    raw = b"".join(file.blocks())
+    if b"\0" in raw:
+        raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")
+    document, latin = as_utf8(raw)
+    notes = ("the document is not UTF-8 and was read as Latin-1",) if latin else ()
+    return ArrowSource(pa.table({text: strings([document])}), notes=notes)

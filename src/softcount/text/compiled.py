@@ -1,0 +1,140 @@
+"""The compiled kernels over arrays as they come: read-only or not, of any origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from softcount.kernels import words_count as kernels
+from softcount.kernels.words import EVERY
+from softcount.kernels.words_read import read_characters, read_words, survey
+from softcount.text.letters import LETTERS, learn
+from softcount.text.reading import Reading
+from softcount.text.spelling import Spelled, decoded, encoded
+
+FIRST_CELLS = 1 << 15
+"""Cells a table of words begins with: the words of a block of 4 MB nearly fit."""
+
+Bytes = tuple[np.ndarray, np.ndarray]
+"""Words as bytes and offsets."""
+
+
+def fixed(array: np.ndarray) -> np.ndarray:
+    """The array seen as read-only, so that a kernel is compiled for one kind of array."""
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def counted(span: Spelled, reading: Reading, stop: Callable[[Bytes], np.ndarray]) -> tuple[Any, ...]:
+    """Row ends, word numbers and counts of each document, and the words; `stop` says which words are left out."""
+    if reading.analyzer == "word":
+        tokens, ends, data, offsets = _read(read_words, span, reading.lowercase, FIRST_CELLS, EVERY)
+        if reading.stopped:
+            tokens, ends, data, offsets = _without(tokens, ends, data, offsets, stop((data, offsets)))
+        stretches, ends, joined = ends, np.arange(len(ends)), 1
+    else:
+        tokens, ends, stretches, codes = _read(read_characters, span, reading.lowercase, reading.analyzer == "char_wb")
+        data, offsets = _characters(codes)
+        joined = 0
+    if reading.ngrams != (1, 1):
+        tokens, stretches, data, offsets = _runs(tokens, stretches, data, offsets, reading, joined)
+    return (*kernels.tally(tokens, stretches[ends], len(offsets) - 1), (data, offsets))
+
+
+def _read(kernel: Callable[..., Any], span: Spelled, lowercase: bool, *more: Any) -> Any:
+    """What a kernel reads, after Python was asked about all that the kernel cannot know."""
+    spoken = np.full(len(span.hidden), not lowercase)
+    while True:
+        data, offsets, hidden = fixed(span.data), fixed(span.offsets), fixed(span.hidden)
+        found = kernel(data, offsets, hidden, spoken, LETTERS, *more)
+        if len(found[1]) == len(offsets):
+            return found
+        pages, unusual = survey(data, offsets, hidden, spoken, LETTERS)
+        if pages.any():
+            learn(np.flatnonzero(pages).tolist())
+        elif unusual.any():
+            span, spoken = _lowered(span, unusual), spoken | unusual
+
+
+def _lowered(span: Spelled, chosen: np.ndarray) -> Spelled:
+    """The documents with the chosen ones made small by Python."""
+    lengths = np.diff(span.offsets)
+    parts: list[Any] = []
+    done = int(span.offsets[0])
+    for place in np.flatnonzero(chosen).tolist():
+        text = encoded(decoded(span.bytes_of(place)).lower())
+        parts += [span.data[done : span.offsets[place]], text]
+        done = int(span.offsets[place + 1])
+        lengths[place] = len(text)
+    parts.append(span.data[done : span.offsets[-1]])
+    data = np.frombuffer(b"".join(parts), dtype=np.uint8)
+    return Spelled(data, np.concatenate([[0], np.cumsum(lengths)]), span.hidden)
+
+
+def _without(tokens: Any, ends: Any, data: Any, offsets: Any, stopped: np.ndarray) -> tuple[Any, ...]:
+    """Tokens, ends and words without the stopped ones."""
+    if not stopped.any():
+        return tokens, ends, data, offsets
+    tokens, ends = kernels.without(tokens, ends, stopped)
+    data, offsets = take((data, offsets), np.flatnonzero(~stopped))
+    return (np.cumsum(~stopped, dtype=np.int32) - np.int32(1))[tokens], ends, data, offsets
+
+
+def _characters(codes: np.ndarray) -> Bytes:
+    letters = [encoded(chr(code)) for code in codes.tolist()]
+    offsets = np.concatenate([[0], np.cumsum([len(letter) for letter in letters], dtype=np.int64)])
+    return np.frombuffer(b"".join(letters), dtype=np.uint8), offsets
+
+
+def _runs(tokens: Any, stretches: Any, data: Any, offsets: Any, reading: Reading, joined: int) -> tuple[Any, ...]:
+    """Runs of words, or of characters, in the place of single ones, and what they are called."""
+    low, high = reading.ngrams
+    short = reading.analyzer == "char_wb"
+    lengths = np.diff(stretches)
+    longest = int(lengths.max(initial=0))
+    size = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(low, min(high, longest) + 1))
+    size += int(np.count_nonzero(lengths < low)) if short else 0
+    words = len(offsets) - 1
+    runs, stretches, grams = kernels.runs_of(tokens, stretches, low, high, short, words, size)
+    used = np.zeros(words + len(grams), dtype=bool)
+    used[runs] = True
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    data, offsets = kernels.spelled(np.flatnonzero(used), grams, fixed(data), fixed(offsets), joined)
+    return numbers[runs], stretches, data, offsets
+
+
+def take(words: Bytes, chosen: np.ndarray) -> Bytes:
+    return kernels.take_words(fixed(words[0]), fixed(words[1]), chosen)
+
+
+def order(words: Bytes) -> np.ndarray:
+    """Places of the words in the order of their spelling."""
+    data, offsets = map(fixed, words)
+    keys = kernels.heads(data, offsets)
+    found = np.argsort(keys)
+    kernels.settle_ties(found, keys, data, offsets)
+    return found
+
+
+def index(words: Bytes, spread: Any = EVERY) -> np.ndarray:
+    return kernels.index_words(fixed(words[0]), fixed(words[1]), spread)
+
+
+def find(words: Bytes, cells: np.ndarray, known: Bytes, spread: Any = EVERY) -> np.ndarray:
+    return kernels.find_words(fixed(words[0]), fixed(words[1]), cells, fixed(known[0]), fixed(known[1]), spread)
+
+
+def learned(words: Bytes, table: tuple[Any, ...], sizes: np.ndarray, spread: Any = EVERY) -> tuple[np.ndarray, Any]:
+    return kernels.learn_words(fixed(words[0]), fixed(words[1]), table, sizes, spread)
+
+
+def placed(block: Any, columns: np.ndarray, width: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row ends, columns and values of a matrix, its columns in order within each row."""
+    arrays = (block.indptr.astype(np.int64, copy=False), block.ids.astype(np.int32, copy=False))
+    counts, places = block.counts.astype(np.int32, copy=False), columns.astype(np.int32, copy=False)
+    values = np.empty(len(block.ids), dtype)
+    ends, indices, values = kernels.place_counts(*map(fixed, (*arrays, counts, places)), width, values)
+    return ends, indices[: ends[-1]], values[: ends[-1]]
