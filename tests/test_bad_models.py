@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import pickle
@@ -18,10 +17,9 @@ import pytest
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError, ModelFileError
-from softcount.files import read, write
+from spoiling import Change, put, say, spoilt
 
 FRAME, LABELS = fruit()
-Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
 
 
 @pytest.fixture(scope="module")
@@ -127,29 +125,6 @@ def test_what_is_no_model_file_is_refused(name, sound, tmp_path):
 
 
 # A sound archive of a senseless model
-
-
-def spoilt(sound: Path, folder: Path, change: Change) -> Path:
-    """The same model with its document and arrays changed, every checksum right again."""
-    document, arrays = read(sound)
-    document, arrays = copy.deepcopy(document), {name: array.copy() for name, array in arrays.items()}
-    change(document, arrays)
-    write(folder / "spoilt.sc", document, arrays)
-    return folder / "spoilt.sc"
-
-
-def put(name: str, make: Callable[[np.ndarray], Any]) -> Change:
-    return lambda document, arrays: arrays.update({name: np.asarray(make(arrays[name]))})
-
-
-def say(value: Any, *keys: Any) -> Change:
-    def change(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        inner: Any = document
-        for key in keys[:-1]:
-            inner = inner[key]
-        inner[keys[-1]] = value
-
-    return change
 
 
 def both_levels(levels: list[str]) -> Change:

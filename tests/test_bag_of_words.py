@@ -19,8 +19,8 @@ from sklearn.exceptions import NotFittedError
 import softcount as sc
 from small_documents import COUNTS, DRINKS, NAMES, NOTES, TEXTS, WORDS, same
 from softcount.errors import DataError
+from softcount.estimators import bag_inputs as incoming
 from softcount.estimators import bag_of_words
-from softcount.estimators import documents as incoming
 from softcount.text import block_of, gather, uniting
 
 # Weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,10 @@ def whole_rows(example: Example) -> list[Any]:
 def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], of: Any) -> float:
     """The average of `of(cell)` under one group's distribution, by adding up or integrating."""
     family, levels = example.family, model.star.leaf(key).setting.levels
-    if family.discrete or family.name == "multinomial":
+    if example.title == "text-bernoulli":
+        documents = [" ".join(words) for n in range(len(levels) + 1) for words in combinations(levels, n)]
+        return math.fsum(math.exp(oracle.log_density(family, x, group, levels)) * of(x) for x in documents)
+    if family.discrete or one_by_one(example):
         return math.fsum(p * of(level) for level, p in zip(levels, group["probability"], strict=True) if p > 0)
     if family.name == "binomial":
         p = float(group["probability"])
@@ -53,6 +57,11 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
     return float(np.trapezoid(known.pdf(np.exp(logs)) * np.exp(logs) * of(np.exp(logs)), logs))
 
 
+def one_by_one(example: Example) -> bool:
+    """Whether rows hold several counts or words, each a draw of its own."""
+    return example.title in ("multinomial", "text")
+
+
 def reference(name: str, group: dict[str, Any]) -> Any:
     """One group's distribution as SciPy has it."""
     if name == "poisson":
@@ -67,9 +76,9 @@ def reference(name: str, group: dict[str, Any]) -> Any:
 
 def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -> Any:
     """The log-density of a cell; of a block of counts, that of one count."""
-    if example.family.name == "multinomial":
+    if one_by_one(example):
         return math.log(group["probability"][list(levels).index(cell)])
-    if example.family.discrete or example.family.name == "binomial":
+    if example.family.discrete or example.family.name in ("binomial", "text"):
         return oracle.log_density(example.family, cell, group, levels)
     known = reference(example.family.name, group)
     return known.logpmf(cell) if example.family.name == "poisson" else known.logpdf(cell)
@@ -93,7 +102,8 @@ def test_influence_is_the_divergence_from_the_fit_of_one_class(example):
             def ratio(cell: Any, group: Any = group, whole: Any = whole, levels: Any = levels) -> Any:
                 return one_count(example, cell, group, levels) - one_count(example, cell, whole, levels)
 
-            assert far[g] == pytest.approx(expectation(example, model, key, group, ratio), abs=2e-6)
+            words = group["length"] if example.title == "text" else 1.0  # of a usual document
+            assert far[g] == pytest.approx(words * expectation(example, model, key, group, ratio), abs=2e-6)
 
 
 def test_a_blocks_influence_is_the_divergence_of_its_joint_distribution():
@@ -193,7 +203,7 @@ def test_the_score_is_the_surprise_less_what_is_usual(example):
             oracle.log_joint([_leaf(example, model, key, row, g) for key in example.keys], shares[g]) for g in range(2)
         ]
         assert weighed.log_density[i] == pytest.approx(oracle.log_sum(joints), rel=1e-9, abs=1e-9)
-        if example.family.name in COUNTED or (example.family.block and None in row):
+        if one_by_one(example) or example.family.name in COUNTED or (example.family.block and None in row):
             continue
         members = oracle.posterior(joints)
         usual = -math.fsum(share * math.log(share) for share in shares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -128,6 +129,24 @@ def test_compiled_and_plain_kernels_agree_on_text(family: Text) -> None:
     np.testing.assert_allclose(counts[0]["note"], counts[1]["note"], rtol=1e-12)
 
 
+@every_text
+@pytest.mark.parametrize("note", [None, ""])
+def test_a_text_without_a_word_leaves_the_other_columns_as_they_are(family: Text, note: str | None) -> None:
+    rng = np.random.default_rng(18)
+    names = ["uv"[k] for k in rng.integers(0, 2, 40)]
+    plain = pa.table({"x": rng.normal(size=40), "c": ["rg"[k] for k in rng.integers(0, 2, 40)]})
+    table = plain.append_column("note", pa.array([note] * 40, pa.string()))
+    for how in ("mean", "ml", "map", *(("predictive",) if family.model != "complement" else ())):
+        model = sc.NaiveBayes(kinds={"note": family}, estimate=how).fit(table, names)
+        right = sc.NaiveBayes(estimate=how).fit(plain, names).predict_proba(plain)
+        np.testing.assert_allclose(model.predict_proba(table), right, rtol=1e-12)
+        assert len(model.levels_["note"]) == 0 and model.sample(2, random_state=0)["note"].to_pylist() == ["", ""]
+        assert len(model.fitted_.cards()) == 2
+    if family.model != "complement":
+        mixture = sc.Mixture(2, kinds={"note": family}, n_init=2, random_state=0).fit(table)
+        assert np.isfinite(mixture.predict_proba(table)).all()
+
+
 # -- labels with gaps
 
 
@@ -158,6 +177,26 @@ def test_a_weight_on_unlabelled_documents_is_so_many_documents() -> None:
     weights = [1.0 if name else 0.5 for name in some]
     same = sc.NaiveBayes(kinds={"text": "text"}, tol=0.0, max_iter=5).fit(table, some, sample_weight=weights)
     np.testing.assert_allclose(half.counts_["text"], same.counts_["text"], rtol=1e-11)
+
+
+def test_a_prior_that_drowns_the_labelled_documents_is_said() -> None:
+    rng = np.random.default_rng(19)
+    texts = [" ".join(f"word{k}" for k in rng.integers(0, 2000, 40)) for _ in range(200)]
+    names = [*"uvuv", *[None] * 196]
+    loud = sc.NaiveBayes(kinds={"text": "text"}, max_iter=2).fit({"text": texts}, names)
+    quiet = sc.NaiveBayes(kinds={"text": "text"}, max_iter=2, prior=0.01).fit({"text": texts}, names)
+    said = r"the prior imagines .* words in every class, and the labelled documents have about 80"
+    assert any(re.search(said, note) for note in loud.notes_)
+    assert not any("imagines" in note for note in quiet.notes_)
+
+
+def test_a_prior_by_evidence_is_chosen_by_the_labelled_documents() -> None:
+    table, some, _ = semi_supervised(8, known=60, rows=200)
+    model = sc.NaiveBayes(kinds={"text": "text"}, prior="auto").fit(table, some)
+    alone = sc.NaiveBayes(kinds={"text": "text"}, prior="auto").fit({"text": table["text"][:60]}, some[:60])
+    chosen = float(model.fitted_.imagined.leaves["text"]["alpha"][0])
+    assert chosen == pytest.approx(float(alone.fitted_.imagined.leaves["text"]["alpha"][0]), rel=1e-3)
+    assert f"a prior of {chosen:.4g} has the best evidence" in " ".join(model.notes_)
 
 
 # -- clusters
@@ -200,6 +239,31 @@ def test_rows_in_another_order_make_the_same_clusters() -> None:
     first, second = (sc.Mixture(3, kinds=kinds, n_init=2, random_state=3).fit(table) for table in tables)
     np.testing.assert_allclose(first.weights_, second.weights_, rtol=1e-9)
     np.testing.assert_allclose(first.params_["note"]["probability"], second.params_["note"]["probability"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
+def test_every_way_up_leads_to_the_same_top(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaps, L-BFGS, given parameters, and plain maps whose pace a sample of the words tells."""
+    rng = np.random.default_rng(17)
+    table = {"note": holed(rng, [document(rng, k % 3, 0.4) for k in range(120)])}
+    kinds, few = {"note": Text(model)}, {"n_init": 2, "random_state": 0}  # type: ignore[arg-type]
+    best = sc.Mixture(3, kinds=kinds, **few).fit(table)
+    ways = [sc.Mixture(3, kinds=kinds, finish="lbfgs", **few).fit(table)]
+    words = {"probability": best.params_["note"]["probability"]}
+    ways.append(sc.Mixture(3, kinds=kinds, init={"weights": best.weights_, "note": words}).fit(table))
+    monkeypatch.setattr("softcount.learn.accelerate.MANY", 20)
+    monkeypatch.setattr("softcount.learn.accelerate.SAMPLED", 20)
+    ways.append(sc.Mixture(3, kinds=kinds, **few).fit(table))
+    for other in ways:
+        assert other.fitted_.converged
+        assert max(other.trace_) == pytest.approx(max(best.trace_), rel=1e-7)
+    held = sc.Mixture(3, kinds=kinds, fixed={"note": words}, init={"weights": best.weights_, "note": words}).fit(table)
+    np.testing.assert_array_equal(held.params_["note"]["probability"], words["probability"])
+    assert held.n_parameters_ == 2 and held.sample(2).num_rows == 2
+    with pytest.raises(sc.DataError, match="a probability of each of its 20 words"):
+        sc.Mixture(3, kinds=kinds, init={"weights": best.weights_, "note": {"probability": np.full((3, 2), 0.5)}}).fit(
+            table
+        )
 
 
 def test_empty_and_missing_documents_are_no_seeds() -> None:

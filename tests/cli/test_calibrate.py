@@ -46,7 +46,7 @@ def test_a_model_that_is_too_sure_is_said_to_be_with_a_remedy(folder):
     page = fitted(folder).stdout
     assert "balanced accuracy" in page
     (line,) = [line for line in page.splitlines() if "too sure" in line]
-    assert "--calibrate temperature" in line and "stated 0.9" in line
+    assert "--calibrate temperature" in line and "stated as 0.9" in line
     assert "0.9 to 1.0" in page
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from pathlib import Path
@@ -13,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
+from cli.terminal import on_a_terminal
 from softcount.cli import main
 from softcount.report.model import model_document, model_page
-from softcount.report.page import Page, plain, show
+from softcount.report.page import Page, plain
 from softcount.report.passage import MOST_LINES, WIDTH, passage
 from softcount.report.text import cell_width
 
@@ -97,9 +97,9 @@ def test_a_calibrated_probability_is_said_to_be_one(tmp_path):
 
 
 def test_an_empty_document_and_one_of_unknown_words_say_so(folder, tmp_path):
-    for content in ("", "zzz qqq"):
+    for content, said in (("", "is empty, and says nothing"), ("zzz qqq", "holds no word that the model knows")):
         (tmp_path / "odd.txt").write_text(content)
-        assert "holds no word that the model knows" in run("explain", folder / "spam.sc", tmp_path / "odd.txt").stdout
+        assert said in run("explain", folder / "spam.sc", tmp_path / "odd.txt").stdout
 
 
 def test_latin_1_is_read_and_said_and_binary_files_are_refused(folder, tmp_path):
@@ -178,19 +178,6 @@ def test_a_model_without_text_explains_as_ever(folder, tmp_path):
 
 
 # -- the document, marked
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
-    show(page, stream)
-    return stream.getvalue()
 
 
 def marked(document: str, nats: dict[str, float]) -> Page:

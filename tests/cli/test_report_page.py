@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from types import SimpleNamespace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.stand_in import StandIn, mixture
+from cli.terminal import Terminal, on_a_terminal
 from softcount.report.answers import query_page
 from softcount.report.columns import schema_page
 from softcount.report.fit import FitReport, fit_document, fit_page
@@ -31,19 +30,6 @@ EVALUATION = SimpleNamespace(
     reliability=(),
     calibration_error=0.1,
 )
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "200")
-    stream = Terminal()
-    show(page, stream)
-    return stream.getvalue()
 
 
 def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitReport:
@@ -70,7 +56,7 @@ def test_no_page_off_a_terminal_holds_a_control_character():
 
 def test_markup_and_escapes_in_the_data_are_shown_on_a_terminal_not_obeyed(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    shown = on_a_terminal(fit_page(report(StandIn())), monkeypatch)
+    shown = on_a_terminal(fit_page(report(StandIn())), monkeypatch, columns=200)
     assert "\x1b[31m" not in shown
     assert "\\x1b[31m" in shown
     assert "[bold]" in shown
@@ -81,7 +67,7 @@ def test_no_color_leaves_no_colour(monkeypatch):
     page.heading("Classes")
     page.grid(["class"], [["a"]])
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[3" not in on_a_terminal(page, monkeypatch)
+    assert "\x1b[3" not in on_a_terminal(page, monkeypatch, columns=200)
 
 
 def test_a_dumb_terminal_gets_plain_text(monkeypatch):

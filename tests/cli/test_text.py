@@ -282,6 +282,11 @@ def test_a_header_that_names_the_column_makes_a_table(spam: Path) -> None:
 def test_a_table_without_the_column_is_not_taken_for_lines(spam: Path, fruit: Path) -> None:
     refused(run("predict", spam, "fruit.csv"), "looks like a table of 6 columns", "'text'", "--lines")
     assert len(predicted(run("predict", spam, "fruit.csv", "--lines"))) == 121
+    Path("few.csv").write_text("message\nsee you\n")
+    refused(run("predict", spam, "few.csv"), "few.csv is named like a table", "'text'", "--lines")
+    Path("quoted").write_text("kind,message\n" + 'a,"free, or\nnot"\n' * 9)
+    refused(run("predict", spam, "quoted"), "looks like a table of 2 columns")
+    refused(run("explain", spam, "quoted"), "looks like a table of 2 columns", "--document")
     pq.write_table(pa.table({"a": [1, 2]}), "other.parquet")
     refused(run("predict", spam, "other.parquet"), "'text'")
 
@@ -342,7 +347,10 @@ def test_schema_says_how_documents_are_read(mail: Path) -> None:
 def test_lines_are_a_table_only_where_they_look_like_one() -> None:
     assert table_width(["a\tb"] * 5) == 2
     assert table_width(["a,b,c"] * 5) == 3
-    assert table_width(["a,b"] * 5) == table_width(["a,b,c"] * 4) == table_width(["a,b,c"] * 5 + ["a"]) == 0
+    assert (
+        table_width(["a,b"] * 5) == table_width(['a,"b, c"', "d,e"] * 3) == table_width(['a,"b', 'c",d'] * 5) - 1 == 2
+    )
+    assert table_width(["a, b"] * 5) == table_width(["a,b,c"] * 4) == table_width(["a,b,c"] * 5 + ["a"]) == 0
     assert table_width([]) == table_width([""] * 9) == 0
 
 

@@ -23,6 +23,7 @@ from softcount.files.packed import SMALL, counts_from, put_counts
 from softcount.files.texts import put_words, reading_document, reading_from, words_from
 from softcount.numerics.twofold import Twofold
 from softcount.text import Reading, Words
+from spoiling import Change, drop, put, say, spoilt
 
 DOCUMENTS = ["free money now", "win money, win", "call me later", "see you later, dear", "Öl für Straße", None, ""]
 LABELS = ["spam", "spam", "ham", "ham", "ham", "ham", "spam"]
@@ -196,26 +197,7 @@ def test_a_pattern_too_long_to_be_loaded_is_not_saved(tmp_path):
 # Files made to do harm
 
 
-Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
 BYTES, OFFSETS = "words/'text'/bytes", "words/'text'/offsets"
-
-
-def put(name: str, make: Callable[[np.ndarray], Any]) -> Change:
-    return lambda document, arrays: arrays.update({name: np.asarray(make(arrays[name]))})
-
-
-def drop(name: str) -> Change:
-    return lambda document, arrays: arrays.pop(name)
-
-
-def say(value: Any, *keys: Any) -> Change:
-    def change(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        inner: Any = document
-        for key in keys[:-1]:
-            inner = inner[key]
-        inner[keys[-1]] = value
-
-    return change
 
 
 def read_with(**parts: Any) -> Change:
@@ -313,8 +295,7 @@ PACKED: dict[str, tuple[Change, str]] = {
 }
 
 
-def refused(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    write(path, document, arrays)
+def refused(path: Path) -> str:
     with pytest.raises(ModelFileError) as caught:
         sc.load(path)
     message = str(caught.value)
@@ -324,21 +305,18 @@ def refused(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray])
 
 @pytest.mark.parametrize("name", [*SPOILT, *PACKED])
 def test_a_model_of_text_that_makes_no_sense_is_refused(name, saved, tmp_path):
-    document, arrays = read(saved("a row" if name in SPOILT else "many words")[2])
-    document, arrays = copy.deepcopy(document), {key: array.copy() for key, array in arrays.items()}
     change, said = (SPOILT | PACKED)[name]
-    change(document, arrays)
-    assert said in refused(tmp_path / "spoilt.sc", document, arrays)
+    sound = saved("a row" if name in SPOILT else "many words")[2]
+    assert said in refused(spoilt(sound, tmp_path, change))
 
 
 def test_a_block_that_claims_more_columns_than_the_file_holds_is_refused(tmp_path):
     model = sc.NaiveBayes().fit(sc.BagOfWords().fit_transform(MANY), np.arange(3_000) % 3)
     model.save(tmp_path / "m.sc")
-    document, arrays = read(tmp_path / "m.sc")
-    assert "counts/'counts'/cells" in arrays
+    assert "counts/'counts'/cells" in read(tmp_path / "m.sc")[1]
     np.testing.assert_array_equal(sc.load(tmp_path / "m.sc").counts_["counts"], model.counts_["counts"])
-    document["leaves"][0]["levels"] = 1 << 31
-    assert "width is 2147483648" in refused(tmp_path / "spoilt.sc", document, arrays)
+    wider = spoilt(tmp_path / "m.sc", tmp_path, say(1 << 31, "leaves", 0, "levels"))
+    assert "width is 2147483648" in refused(wider)
 
 
 def test_the_files_that_are_spoilt_above_are_sound(saved, tmp_path):

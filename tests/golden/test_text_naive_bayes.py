@@ -36,8 +36,7 @@ def messages(data: Callable[[str], Path]) -> tuple[list[str], np.ndarray]:
 
 
 def ours(model: str, prior: float = 1.0, **settings: Any) -> Any:
-    shares = "uniform" if model == "complement" else None
-    return sc.NaiveBayes(kinds={"text": Text(model)}, prior=prior, class_prior=shares, **settings)  # type: ignore[arg-type]
+    return sc.NaiveBayes(kinds={"text": Text(model)}, prior=prior, **settings)  # type: ignore[arg-type]
 
 
 def table(texts: Any) -> dict[str, list[str]]:

@@ -19,32 +19,11 @@ from hypothesis import strategies as st
 from softcount.errors import DataError
 from softcount.table import Kind, open_table, shelves
 from softcount.table import documents as reading
-from softcount.table.bytestream import TextFile
-from softcount.table.documents import LinesSource, as_utf8, lines_of, one_document, strings
-from softcount.table.opening import open_source
+from softcount.table.bytestream import TextFile, as_utf8
+from softcount.table.documents import LinesSource, lines_of, one_document, strings
 from softcount.table.shelves import is_tar, unpacked
 from softcount.table.source import Wanted
-
-MAIL = {
-    "spam/1.txt": b"win money now",
-    "spam/2.txt": b"",
-    "ham/a": "see you at the caf\u00e9".encode(),
-    "ham/old/b": b"caf\xe9 at noon",
-    "ham/a.b/c": b"lunch?\r\n",
-}
-
-
-def write(folder: Path, files: dict[str, bytes]) -> Path:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def opened(path: Path) -> Any:
-    return open_source(str(path), (), True, None)
+from table.folders import MAIL, opened, write
 
 
 def rows(source: Any, keys: tuple[str, ...] = ("text", "class", "file")) -> list[tuple[Any, ...]]:
@@ -362,11 +341,16 @@ def lines_source(tmp_path: Path, content: bytes) -> LinesSource:
 def test_each_line_is_a_document_and_an_empty_line_an_empty_one(tmp_path: Path) -> None:
     source = lines_source(tmp_path, b'one, two\r\n\ncaf\xe9\n"quo"ted\0\nlast')
     assert rows(source, ("text",)) == [("one, two",), ("",), ("caf\u00e9",), ('"quo"ted\0',), ("last",)]
-    assert source.notes == ("1 line was not UTF-8 and read as Latin-1",)
+    assert source.notes == ("1 line was not UTF-8 and read as Latin-1", "lines with NUL bytes, which part words: 1")
     packed = lines_source(tmp_path, gzip.compress(b"one\ntwo\n"))
     assert rows(packed, ("text",)) == [("one",), ("two",)]
     with pytest.raises(DataError, match="no lines"):
         lines_source(tmp_path, b"")
+
+
+def test_a_binary_file_is_no_file_of_lines(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is binary: 2 of its 3 lines hold NUL bytes"):
+        lines_source(tmp_path, b"GIF\0\n\0\nplain\n")
 
 
 def test_a_whole_file_is_one_document(tmp_path: Path) -> None:

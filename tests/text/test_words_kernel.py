@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 import tarfile
 
 import numpy as np
@@ -120,6 +123,54 @@ def test_words_of_any_length_are_found_at_any_place(length):
         assert tables(block_of(documents, Reading())) == counted(documents, Reading())
         # Alone at the end of memory: nothing beyond the last byte may be looked at.
         assert tables(block_of([word], Reading())) == counted([word], Reading())
+
+
+STRETCHES = st.one_of(
+    st.text("abZ_ .", max_size=140),
+    st.sampled_from(["é", " é ", "É", "\u2019", "中", " 😀", "\u212a", "\u023a", "ё\n"]),
+)
+
+
+@given(st.lists(STRETCHES, max_size=12).map("".join), st.booleans())
+def test_other_letters_among_long_stretches_of_ascii_are_read_in_their_place(text, lowercase):
+    reading = Reading(lowercase=lowercase)
+    documents = [text, text[1:], text.swapcase(), "x" * 200]
+    with way("compiled"):
+        assert tables(block_of(documents, reading)) == counted(documents, reading)
+
+
+def test_documents_beyond_two_gigabytes_are_found():
+    data = np.zeros(2_200_000_000, np.uint8)  # never touched but at its end
+    text = np.frombuffer("One two é Two".encode(), np.uint8)
+    data[-len(text) :] = text
+    offsets = np.array([len(data) - len(text), len(data) - 6, len(data)])
+    given = pa.LargeStringArray.from_buffers(2, pa.py_buffer(offsets), pa.py_buffer(data))
+    for how in WAYS:
+        with way(how):
+            assert tables(block_of(given, Reading())) == [{"one": 1, "two": 1}, {"two": 1}]
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """Memory that ends where nobody may read: looking one byte too far ends the process."""
+    page, pages = mmap.PAGESIZE, 4
+    memory = mmap.mmap(-1, (pages + 1) * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if sys.platform != "linux" or ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + pages * page), page, 0):
+        pytest.skip("memory cannot be guarded here")
+    return np.frombuffer(memory, np.uint8, count=pages * page)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=short)
+def test_nothing_beyond_the_last_byte_is_looked_at(reading, guarded):
+    text = "Ab cde fghijklmn, é \u0391\u03a3 opqrstuvwxyz0123456789 I\u0307 " * 3
+    for first in range(len(text)):
+        documents = [text[first:], None, text[:first]]
+        span = spelled(documents)
+        guarded[-len(span.data) :] = span.data
+        span = span._replace(data=guarded[-len(span.data) :])
+        with way("compiled"):
+            assert tables(block_of(span, reading)) == counted(documents, reading)
 
 
 def test_words_that_share_all_but_one_byte_are_different_words():

@@ -9,6 +9,7 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+from scipy import sparse
 
 from softcount.text import Block, Chosen, Gathered, Reading, blocks_of, matrix_of, size
 
@@ -38,8 +39,6 @@ def tables(block: Block) -> list[Counter[str]]:
 
 def read(documents: object, reading: Reading, **how: object) -> tuple[Chosen, object]:
     """The words that are kept and the matrix of all documents."""
-    from scipy import sparse
-
     gathered = Gathered(reading)
     kept = [(block, gathered.add(block)) for block in blocks_of(documents, reading, **how)]
     chosen = gathered.chosen()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softcount.cli.reading import Cells, Texts, Way, default_target, source_like, source_of
+from softcount.cli.reading import Cells, Texts, may_be_lines, source_like, source_of
 from softcount.errors import DataError, ModelFileError
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
@@ -88,7 +89,8 @@ def wishes(kinds: Mapping[Any, Any]) -> Wishes:
 
 def open_data(data: str, asked: Wishes, cells: Cells, tell: Tell = keep_quiet) -> Table:
     """The table to learn from, its first rows looked at."""
-    return _table_of(source_of(data, cells, _bytes_read(tell)), asked, cells)
+    with may_be_lines(data, cells):
+        return _table_of(source_of(data, cells, _bytes_read(tell)), asked, cells)
 
 
 def _table_of(source: Source, asked: Wishes, cells: Cells, **sides: Any) -> Table:
@@ -98,20 +100,13 @@ def _table_of(source: Source, asked: Wishes, cells: Cells, **sides: Any) -> Tabl
     return open_table(source, kinds=kinds, missing=cells.missing or MISSING, **sides)
 
 
-def open_like(
-    fitted: Fitted,
-    data: str,
-    missing: tuple[str, ...],
-    no_header: bool,
-    tell: Tell = keep_quiet,
-    way: Way | None = None,
-    loose: Way = "lines",
-) -> Table:
+def open_like(fitted: Fitted, data: str, cells: Cells, tell: Tell = keep_quiet) -> Table:
     """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
     from softcount.table import open_table
 
-    source = source_like(fitted, data, Cells(missing, no_header, way, loose), _bytes_read(tell))
-    return open_table(source, schema=fitted.schema, missing=missing or fitted.schema.missing)
+    with may_be_lines(data, cells) if fitted.schema.texts else nullcontext():
+        source = source_like(fitted, data, cells, _bytes_read(tell))
+        return open_table(source, schema=fitted.schema, missing=cells.missing or fitted.schema.missing)
 
 
 def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
@@ -140,7 +135,8 @@ def fit(request: FitRequest, tell: Tell) -> Learned:
     """Learn what was asked for and try it on unseen rows."""
     from softcount.run.threads import Threads
 
-    request, asked, table = opened(request, tell)
+    with may_be_lines(request.data, request.cells):
+        request, asked, table = opened(request, tell)
     with Threads(request.jobs) as threads:
         if request.target is None:
             return Learned(_grouped(request, asked, table, threads, tell), None, table.n_rows or 0)
@@ -155,7 +151,9 @@ def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Wishes, Table]:
     Documents in folders are learned from to tell the folder, unless classes are to be looked for.
     """
     source = source_of(request.data, request.cells, _bytes_read(tell))
-    chosen = request.target is None and not request.looks_for_classes and default_target(source)
+    chosen = None if request.target is not None or request.looks_for_classes else source.default_target
+    if chosen in request.kinds:  # declared a feature, or nothing
+        chosen = None
     request = replace(request, target=chosen or request.target)
     if request.target is None:
         _refuse_unlabelled(request)
@@ -168,7 +166,7 @@ def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Wishes, Table]:
         table.notes = notes
     if chosen:
         table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
-    elif request.target is None and default_target(source):
+    elif request.target is None and source.default_target not in (None, *request.kinds):
         table.notes.append("the sub-folders are not used: classes are looked for")
     return request, asked, table
 
@@ -178,7 +176,8 @@ def _refuse_unlabelled(request: FitRequest) -> None:
         if getattr(request, name) is not None:
             option = name.replace("_", "-")
             raise DataError(
-                f"--{option} needs something to predict, and {request.data} has no sub-folders for classes."
+                f"--{option} needs something to predict, and {request.data} has no sub-folders that are its classes. "
+                "Name a column: --target COL"
             )
 
 

@@ -70,15 +70,16 @@ def command(
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
+    from softcount.cli.reading import Cells
     from softcount.cli.reasons import every_row, some_rows
     from softcount.run.progress import progress_on
 
-    way = way_of(lines, document)
+    cells = Cells(missing, no_header, way_of(lines, document), loose="lines" if rows else "document")
     refuse_overwriting(output, model, data)
     check_output(output)
     fitted = engine.load(model)
     with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, missing, no_header, tell, way, "lines" if rows else "document")
+        table = engine.open_like(fitted, data, cells, tell)
         title = document_title(table, data)
         if rows or title is not None:
             reasons, told = some_rows(fitted, table, rows or (1,), against, title)

@@ -24,6 +24,15 @@ def column_key(fitted: Fitted, name: str, option: str) -> Key:
     raise DataError(f"{option}: the model has no column {name!r}.\n  {suggestion(name, keys)}")
 
 
+def refuse_text(fitted: Fitted, key: Key, model: str) -> None:
+    """Raise where a column is text, whose distribution nobody could read."""
+    if key != fitted.target and fitted.schema[key].kind == "text":
+        raise DataError(
+            f"--of: column {str(key)!r} is text, and has too many documents to give each a probability.\n"
+            f"  Draw some: softcount sample {model}     or see the words of each class: softcount show {model}"
+        )
+
+
 def model_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns one can ask about, by the text that names them."""
     keys = [*fitted.params, *([] if fitted.target is None else [fitted.target])]

@@ -25,8 +25,7 @@ def notes_on(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
     if all(isinstance(spec.key, int) for spec in fitted.schema.fields):
         given = list(range(len(given)))  # a model of columns without names takes any table by place
     absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
-    aside = getattr(table.source, "aside", ())
-    extra = [key for key in given if key not in table.keys and key != fitted.target and key not in aside]
+    extra = [key for key in given if key not in table.keys and key != fitted.target and key not in table.source.aside]
     notes = notes_of(table)
     if absent:
         notes.append(f"not in the table, so no evidence: {_names(absent)}")
@@ -45,11 +44,6 @@ def notes_on(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
 def notes_of(table: Table) -> list[str]:
     """What documents have to say of themselves: what was left out, and what was not UTF-8."""
     return [] if table.source.text_file else list(table.source.notes)
-
-
-def files_of(table: Table) -> list[str] | None:
-    """The names of the files that the rows are, where each row is a file."""
-    return getattr(table.source, "files", None)
 
 
 def _cells(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate: str) -> list[str]:

@@ -57,18 +57,19 @@ def command(
 ) -> None:
     """Predict the class of every row of DATA by MODEL."""
     from softcount.cli import engine
-    from softcount.cli.met import files_of, say_what_was_met
+    from softcount.cli.met import say_what_was_met
     from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
+    from softcount.cli.reading import Cells
     from softcount.report.answers import prediction_table
     from softcount.run.progress import progress_on
 
-    way = way_of(lines, document)
+    cells = Cells(missing, no_header, way_of(lines, document))
     refuse_overwriting(output, model, data)
     check_output(output)
     fitted = engine.load(model)
     with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, missing, no_header, tell, way)
+        table = engine.open_like(fitted, data, cells, tell)
         proba = engine.proba(fitted, table)
         scores = engine.anomaly_scores(fitted, table) if anomaly else None
-    put_rows(prediction_table(fitted, proba, scores, files_of(table)), output, json_wanted)
+    put_rows(prediction_table(fitted, proba, scores, table.source.files), output, json_wanted)
     say_what_was_met(fitted, table)

@@ -10,7 +10,8 @@ EPILOG = """\b
 Examples:
   softcount query adult.sc --of income --given education=Masters --given sex=Female
   softcount query adult.sc --of age --given income='>50K'
-  softcount query cars.sc --of price"""
+  softcount query cars.sc --of price
+  softcount query spam.sc --of class --given text='claim your prize'"""
 
 
 @click.command("query", epilog=EPILOG, short_help="Ask for the distribution of one column, given others.")
@@ -25,12 +26,13 @@ def command(model: str, of: str, given: tuple[str, ...], json_wanted: bool) -> N
     quantiles.
     """
     from softcount.cli import engine
-    from softcount.cli.known import column_key, understood_given
+    from softcount.cli.known import column_key, refuse_text, understood_given
     from softcount.cli.outputs import put_document, put_page
     from softcount.report.answers import query_document, query_page
 
     fitted = engine.load(model)
     key, known = column_key(fitted, of, "--of"), understood_given(fitted, given)
+    refuse_text(fitted, key, model)
     answer = engine.query(fitted, key, known)
     if json_wanted:
         put_document(query_document(key, known, answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from softcount.models.fitted import Fitted
     from softcount.models.marks import Moved
-    from softcount.table import Chunk, Table
+    from softcount.table import Chunk, Chunks, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,10 @@ class Told:
     words: list[tuple[Moved, str | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptChunks:
-    """A few chunks of a table, to be gone through as a table is."""
-
-    chunks: list[Chunk]
-    n_rows: int | None = None
-
-    def tasks(self) -> list[Callable[[], Chunk]]:
-        return [lambda chunk=chunk: chunk for chunk in self.chunks]  # type: ignore[misc]
-
-
-def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> KeptChunks:
+def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
     """The chunks that hold the rows (counted from 1); every chunk where none are named."""
+    from softcount.table import Chunks
+
     wanted, kept, n_rows = set(rows), [], 0
     for chunk in fitted.chunks(table):
         n_rows += chunk.n_rows
@@ -49,7 +40,7 @@ def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> KeptChunks
     for row in sorted(wanted):
         if row > n_rows:
             raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
-    return KeptChunks(kept, n_rows)
+    return Chunks(kept, n_rows)
 
 
 def every_row(fitted: Fitted, table: Table, against: str | None) -> pa.Table:
@@ -70,10 +61,11 @@ def some_rows(
     from softcount.models.answers import explained
     from softcount.models.marks import row_of
     from softcount.report.reasons import reasons_table
+    from softcount.table import Chunks
 
     other = _other(fitted, against)
     kept: Any = chunks_with(fitted, table, rows)
-    single: Any = KeptChunks([row_of(fitted, kept, row - 1) for row in rows])
+    single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
     why = explained(fitted, single, other)
     reasons = _with_files(table, reasons_table(fitted, why, rows), rows)
     likely = proba(fitted, single)[range(len(rows)), why.chosen].tolist()
@@ -86,20 +78,18 @@ def some_rows(
 
 def _with_files(table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
     """The lines with the file of each row, where each row is a file."""
-    from softcount.cli.met import files_of
     from softcount.report.reasons import FILE
 
-    files = files_of(table)
-    return reasons if files is None else reasons.add_column(1, FILE, [[files[row - 1] for row in rows]])
+    files = table.source.files
+    return reasons if not files else reasons.add_column(1, FILE, [[files[row - 1] for row in rows]])
 
 
 def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[Moved, str | None]]:
     """The words of each column of text in a chunk's only row, and the document they are in."""
     from softcount.models.marks import moved
-    from softcount.report.classes import has_text
-    from softcount.table.cells import document_at
+    from softcount.table.texts import document_at
 
-    found = moved(fitted, chunk, other) if has_text(fitted) else []
+    found = moved(fitted, chunk, other) if fitted.schema.texts else []
     return [(part, document_at(table, part.key, chunk.start)) for part in found]
 
 
@@ -114,9 +104,7 @@ def _cells(fitted: Fitted, chunk: Chunk, words: list[tuple[Moved, str | None]]) 
 
 
 def _name(table: Table, row: int) -> str:
-    from softcount.cli.met import files_of
-
-    files = files_of(table)
+    files = table.source.files
     return f"Row {row + 1} ({files[row]})" if files else f"Row {row + 1}"
 
 

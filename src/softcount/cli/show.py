@@ -103,7 +103,7 @@ def sort(fitted: Fitted, data: str, cells: Cells, anomalies: int) -> Sorting:
     from softcount.run.progress import progress_on
 
     with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, cells.missing, cells.no_header, tell, cells.way)
+        table = engine.open_like(fitted, data, cells, tell)
         sorting = engine.sort_rows(fitted, table, anomalies)
     say_what_was_met(fitted, table)
     return sorting

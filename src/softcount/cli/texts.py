@@ -13,6 +13,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 HEADING = "Text columns"
 ENGLISH = "english"
+LONGEST_RUN = 100
+"""Words in a run, at most."""
+
 SETTINGS = {
     "text": "model",
     "min_count": "min_count",
@@ -57,7 +60,7 @@ class Ngrams(click.ParamType):
             found = int(low), int(high if dash else low)
         except ValueError:
             found = 0, 0
-        if not 1 <= found[0] <= found[1]:
+        if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
             self.fail(f"{value!r} is not a shortest and a longest run of words, such as 1-2", param, ctx)
         return found
 
@@ -114,11 +117,13 @@ def stop_words(said: str) -> str | tuple[str, ...]:
     """The name of the built-in list, or the words in a file, in lower case, blanks or lines between them."""
     if said == ENGLISH:
         return said
-    from softcount.table.bytestream import TextFile
-    from softcount.table.documents import as_utf8
+    from softcount.table.bytestream import TextFile, as_utf8
 
-    spelled, _ = as_utf8(b"".join(TextFile(said).blocks()))
-    words = tuple(sorted(set(spelled.decode().lower().split())))
+    try:
+        raw = b"".join(TextFile(said).blocks())
+    except DataError as error:
+        raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
+    words = () if b"\0" in raw else tuple(sorted(set(as_utf8(raw)[0].decode().lower().split())))
     if not words:
         raise DataError(f"{said} holds no stop words. Write one word per line, or use the built-in list: english")
     return words

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, ModelFileError
+from softcount.estimators.bag_inputs import Met, pieces_of
 from softcount.estimators.bag_settings import check_settings, reading_of, some
-from softcount.estimators.documents import Met, pieces_of
 from softcount.files.plain import nested_document
 from softcount.files.texts import reading_document
 from softcount.run.threads import Threads

@@ -89,7 +89,7 @@ class FittedEstimator(Understanding, BaseEstimator):
         if wishes.everything is None or hasattr(data, "tocsr"):
             return {key: kind for key, kind in declared_kinds(data).items() if key != target} | wishes.forced
         columns = known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
-        beside = getattr(getattr(data, "source", None), "aside", ())  # what a folder has besides its documents
+        beside = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
         apart = {target, *beside}
         return {key: kind_of(wishes.everything) for key in columns if key not in apart}
 

@@ -56,6 +56,8 @@ def _filled_pandas(X: Any, fills: Fills) -> Any:
             column = column.astype("Float64" if str(column.dtype)[0] in "IU" else float)
         if str(column.dtype) in TEXT and _numbers(values):
             column = column.astype(object).map(_number).astype(float)
+        if str(column.dtype).lower().startswith(("float", "double")) and _numbers(values):
+            values = values.astype(float)  # levels that are numbers come as objects, which pandas does not take
         column.iloc[rows] = values
         out = out.assign(**{str(key): column}) if isinstance(key, str) else _replaced(out, at, column)
     return out

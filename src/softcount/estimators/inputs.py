@@ -194,7 +194,7 @@ def opened(X: Any, missing: tuple[str, ...], needed: bool) -> Any:
 
 def default_target(X: Any) -> Any:
     """The column that holds the classes of a folder of documents; None for anything else."""
-    return getattr(X.source, "default_target", None) if isinstance(X, Table) else None
+    return X.source.default_target if isinstance(X, Table) else None
 
 
 def known_columns(X: Any) -> list[Any]:

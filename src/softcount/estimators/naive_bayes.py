@@ -41,6 +41,7 @@ from softcount.models.vocabularies import chosen_notes, growing, read_in_parts, 
 from softcount.priors import Dirichlet
 from softcount.run.threads import Threads
 from softcount.table import Table, open_table
+from softcount.table.frames import is_missing
 from softcount.table.schema import Key, Schema
 from softcount.table.texts import Wordless
 
@@ -262,6 +263,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         y = default_target(X) if y is None else y
         if isinstance(y, str) and is_table(X):
             y = column_of(X, y)
+        refuse_gaps(y)
         return super().score(X, y, sample_weight)
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
@@ -298,6 +300,16 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
     @property
     def class_count_(self) -> np.ndarray:
         return self.fitted_.counts[ROOT]
+
+
+def refuse_gaps(y: Any) -> None:
+    """Raise where a label that is to be compared with a prediction is unknown."""
+    labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
+    if labels.ndim != 1 or labels.dtype.kind not in "Of":
+        return
+    gaps = [row for row, label in enumerate(labels, start=1) if is_missing(label)]
+    if gaps:
+        raise DataError(f"the label of row {gaps[0]} is unknown ({len(gaps):,} are). Score rows whose label is known.")
 
 
 def class_array(classes: list[Any]) -> np.ndarray:

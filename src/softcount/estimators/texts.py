@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.families import Text
 from softcount.models.leaves import wishes_of
 from softcount.table.frames import is_frame, is_missing
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import Key, Schema
 from softcount.table.texts import TEXT, text_column
 
 
@@ -33,9 +33,15 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> Documents | None:
 
     A model that has no such column is told, and how to have one.
     """
+    if isinstance(X, (set, frozenset)):
+        raise DataError(
+            f"a {type(X).__name__} has no order, so neither labels nor answers belong to its rows. Give a list."
+        )
     rows = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
     found = None if rows else text_column(X)
     wanted = _asked_for(estimator) if reset else _only_text(estimator)
+    if rows and wanted is not None:
+        _refuse_split(X)
     if found is not None:
         if wanted is None:
             raise _unexpected(estimator, len(next(iter(found.values()))), reset)
@@ -49,6 +55,13 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> Documents | None:
     return _odd_row(X, wanted)
 
 
+def _refuse_split(rows: Any) -> None:
+    """Raise where documents are lists of words, which differ in length as rows of a table do not."""
+    lengths = {len(row) for row in rows if isinstance(row, (list, tuple))}
+    if len(lengths) > 1 and all(isinstance(word, str) for word in rows[0]):
+        raise DataError("documents come as whole strings, not as lists of words. Join them: ' '.join(words).")
+
+
 def _asked_for(estimator: Any) -> Key | None:
     """The column that documents in a row are to be, where everything was declared text."""
     kinds = getattr(estimator, "kinds", None)
@@ -58,8 +71,7 @@ def _asked_for(estimator: Any) -> Key | None:
 def _only_text(estimator: Any) -> Key | None:
     """The column of text that a fitted model has, where it has no other."""
     schema = _schema(estimator)
-    used = () if schema is None else schema.used
-    return used[0].key if len(used) == 1 and used[0].kind is Kind.TEXT else None
+    return None if schema is None else schema.only_text
 
 
 def _schema(estimator: Any) -> Schema | None:
@@ -88,24 +100,26 @@ def _odd_row(X: Any, wanted: Key) -> Documents | None:
     flat = isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1
     if not flat and not (hasattr(X, "to_pylist") and not hasattr(X, "column_names")):
         return None
+    texts = False
     for row, cell in enumerate(X.to_pylist() if hasattr(X, "to_pylist") else X, start=1):
-        if isinstance(cell, (list, tuple, np.ndarray, str)):
+        if isinstance(cell, (list, tuple, np.ndarray)):
             return None
         cell = cell.item() if isinstance(cell, np.generic) else cell
-        if not is_missing(cell):
+        texts |= isinstance(cell, str)
+        if not isinstance(cell, str) and not is_missing(cell):
             raise DataError(
                 f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is no text. "
                 "Documents are strings, None where one is missing."
             )
     import pyarrow as pa
 
-    return Documents({wanted: pa.nulls(len(X), pa.large_string())})
+    return None if texts else Documents({wanted: pa.nulls(len(X), pa.large_string())})
 
 
 def refuse_no_text(estimator: Any, X: Any) -> None:
     """Raise where a model that reads text is given nothing but numbers."""
     schema = _schema(estimator)
-    texts = [] if schema is None else [spec.key for spec in schema.used if spec.kind is Kind.TEXT]
+    texts = [] if schema is None else schema.texts
     numbers = sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")
     if not texts or not numbers:
         return

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.estimators.inputs import refuse_fraction, say_met
-from softcount.estimators.wording import marks_table, moved_table
+from softcount.estimators.word_tables import marks_table, moved_table
 from softcount.models.answers import label
 from softcount.models.classes import (
     Card,

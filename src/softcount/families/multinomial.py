@@ -15,6 +15,7 @@ from scipy.special import gammaln
 from softcount.errors import DataError
 from softcount.families.base import CLAMPED, Family, How, Hyper, Line, Params, Setting, register, where_first
 from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
+from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 from softcount.table.schema import Key, Kind
@@ -135,5 +136,5 @@ def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
     for g, own in enumerate(alpha if len(more) else ()):
         a = own[ids]
         out[:, g] += np.bincount(rows, gammaln(a + times) - gammaln(a) - np.log(a), minlength=len(out))
-    mass, total = alpha.sum(axis=-1), np.asarray(column.sum(axis=1), dtype=np.float64).reshape(-1, 1)
-    return out + gammaln(mass) - gammaln(mass + total)
+    total = np.asarray(column.sum(axis=1), dtype=np.float64).reshape(-1, 1)
+    return out - np.asarray(log_rising(alpha.sum(axis=-1), total))

@@ -25,7 +25,8 @@ MARKING = 5
 class Text(Family):
     """Words of a document: drawn one by one (`multinomial`), each there or not (`bernoulli`), or `complement`.
 
-    The last tells a class by what the others hold, and is for known classes only. The other settings say how
+    The last tells a class by what the others hold, and is for known classes only; where it is all there is, classes
+    are equally likely before unless `class_prior` says otherwise. The other settings say how
     documents are read, as `Reading` does. A column is a sparse matrix: 1 for a document that is there, then how
     often it holds each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the
     documents that hold it.

@@ -11,12 +11,14 @@ import numpy as np
 from scipy.special import entr, xlog1py, xlogy
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Params, Setting, scalar_prior
+from softcount.families.base import CLAMPED, IMPOSSIBLE, Family, How, Hyper, Params, Setting, scalar_prior
 from softcount.families.categorical import SMALLEST, concentration, divergence_of_shares, estimated, imagined_counts
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert
 
+ROUNDING = 1e-9
+"""By which expected counts of a word may exceed those of the documents."""
 DRAWN_AT_ONCE = 1_000_000
 """Words that are asked whether they are there, at a time."""
 
@@ -27,21 +29,27 @@ class Drawn:
     line: Any = "shares"
 
     def hyper(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
-        return {"alpha": concentration(prior, family, setting, words)}
+        return {"alpha": concentration(prior, family, setting, words) if words else np.zeros(0)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         documents, words = _split(stats)
-        params = {"probability": estimated(words, hyper["alpha"], how, "text"), "length": _lengths(documents, words)}
+        params = {"probability": _shares(words, hyper["alpha"], how), "length": _lengths(documents, words)}
         return params | {"alpha": words + hyper["alpha"]} if how == "predictive" else params
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        return float(xlogy(_split(stats)[1], params["probability"]).sum())
+        return float((_split(stats)[1] * _logs(params["probability"])).sum())
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        return float(xlogy(imagined_counts(hyper, how), params["probability"]).sum())
+        exponent = imagined_counts(hyper, how)
+        if not exponent.any():
+            return 0.0
+        logs = _logs(params["probability"])
+        alike = exponent.min() == exponent.max()
+        total = float(exponent.max() * logs.sum() if alike else (exponent * logs).sum())
+        return total if total > IMPOSSIBLE else -np.inf
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         counts = _split(stats)[1] + imagined_counts(hyper, how)
@@ -114,12 +122,12 @@ class There(Drawn):
         documents, words = _split(stats)
         with_it, without = _imagined_pair(hyper, how)
         raw, total = words + with_it, documents[:, None] + with_it + without
-        if (raw < 0).any() or (raw > total).any():
+        if (raw < 0).any() or (raw > total + ROUNDING * np.abs(total)).any():
             raise DataError(
                 "text: a count plus its concentration is below one, so the posterior has no interior mode. "
                 "Use estimate='mean', or a prior of 1 or more."
             )
-        share = np.where(total > 0, raw / np.where(total > 0, total, 1.0), 0.5)
+        share = np.where(total > 0, np.minimum(raw / np.where(total > 0, total, 1.0), 1.0), 0.5)
         return {"probability": share, "length": share.sum(axis=-1)}
 
     def natural(self, params: Params) -> np.ndarray:
@@ -208,7 +216,7 @@ class Others(Drawn):
         if how == "predictive":
             raise DataError("text: complement weights are no density to average. Use estimate='mean'.")
         words = _split(stats)[1]
-        others = estimated(words.sum(axis=0) - words, hyper["alpha"], how, "text")
+        others = _shares(np.maximum(words.sum(axis=0) - words, 0.0), hyper["alpha"], how)
         if len(words) > 1 and (others <= 0).any():
             raise DataError(
                 "text: a word was met in one class only, and complement would weigh it without end. "
@@ -226,10 +234,30 @@ class Others(Drawn):
 MODELS: dict[str, Drawn] = {"multinomial": Drawn(), "bernoulli": There(), "complement": Others()}
 
 
+# These tables have millions of cells, and every pass over one is felt: they are written to in place where they can be.
+
+
 def _split(stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
     """Documents of every group, and counts of every word in it."""
-    counts = np.maximum(stats.value, 0.0)
+    counts = stats.value
+    np.maximum(counts, 0.0, out=counts)
     return counts[:, 0], counts[:, 1:]
+
+
+def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
+    """As `estimated`, in two passes where nothing is odd."""
+    if how in ("ml", "map") or not (alpha > 0).all():
+        return estimated(words, alpha, how, "text")
+    raw = words + alpha
+    raw /= raw.sum(axis=-1, keepdims=True)
+    return raw
+
+
+def _logs(shares: np.ndarray) -> np.ndarray:
+    """Logarithms, of nothing a finite number that stands for what is impossible: no count times it is not a number."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
+    return np.maximum(logs, CLAMPED, out=logs)
 
 
 def _lengths(documents: np.ndarray, words: np.ndarray) -> np.ndarray:

@@ -46,20 +46,43 @@ def _load(builder: Any, address: Any, kind: Any) -> Any:
     return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=1)
 
 
+def _word(builder: Any, read: Any) -> Any:
+    """Which of 64 bytes are word characters."""
+    letter = builder.sub(builder.or_(read, _vector(0x20)), _vector(ord("a")))
+    digit = builder.sub(read, _vector(ord("0")))
+    either = builder.or_(
+        builder.icmp_unsigned("<", letter, _vector(26)), builder.icmp_unsigned("<", digit, _vector(10))
+    )
+    return builder.or_(either, builder.icmp_unsigned("==", read, _vector(ord("_"))))
+
+
 @intrinsic
 def word_bits(typing: Any, address: Any) -> Any:
     """A bit for each of 64 bytes: set for ASCII letters, digits and the underscore."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        read = _load(builder, args[0], BYTES)
-        letter = builder.sub(builder.or_(read, _vector(0x20)), _vector(ord("a")))
-        digit = builder.sub(read, _vector(ord("0")))
-        either = builder.or_(
-            builder.icmp_unsigned("<", letter, _vector(26)), builder.icmp_unsigned("<", digit, _vector(10))
-        )
-        return builder.bitcast(builder.or_(either, builder.icmp_unsigned("==", read, _vector(ord("_")))), INT64)
+        return builder.bitcast(_word(builder, _load(builder, args[0], BYTES)), INT64)
 
     return types.uint64(types.int64), emit
+
+
+@intrinsic
+def copy_plain(typing: Any, source: Any, target: Any, fold: Any) -> Any:
+    """Copy 64 ASCII bytes, all but word characters as spaces; `fold` 32 makes capitals small. Its bits as above."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        read = _load(builder, args[0], BYTES)
+        word = _word(builder, read)
+        blank, places = ir.Constant(BYTES, ir.Undefined), ir.VectorType(ir.IntType(32), WINDOW)
+        one = builder.insert_element(blank, builder.trunc(args[2], BYTE), ir.Constant(ir.IntType(32), 0))
+        everywhere = builder.shuffle_vector(one, blank, ir.Constant(places, [0] * WINDOW))
+        capital = builder.icmp_unsigned("<", builder.sub(read, _vector(ord("A"))), _vector(26))
+        small = builder.select(capital, builder.or_(read, everywhere), read)
+        written = builder.select(word, small, _vector(0x20))
+        builder.store(written, builder.inttoptr(args[1], ir.PointerType(BYTES)), align=1)
+        return builder.bitcast(word, INT64)
+
+    return types.uint64(types.int64, types.int64, types.int64), emit
 
 
 @intrinsic

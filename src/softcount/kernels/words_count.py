@@ -26,16 +26,16 @@ from softcount.kernels.words import (
     spacious,
 )
 
+LOW = np.uint64(0xFFFFFFFF)
 PLAIN = np.uint64(0)
 """Bytes as they stand: no capital is made small."""
 
 
 @compiled
-def tally(tokens, ends, words):  # pragma: no cover - compiled
-    """Each document's different words in the order they are met, and how often it holds them."""
+def tally(tokens, ends, seen):  # pragma: no cover - compiled
+    """Each document's different words as they are met, and how often it holds them; `seen` has a -1 for every word."""
     indptr = np.zeros(ends.size, np.int64)
     ids, counts = np.empty(tokens.size, np.int32), np.empty(tokens.size, np.int32)
-    seen = np.full(words, -1, np.int64)
     used = 0
     for i in range(ends.size - 1):
         begun = used
@@ -270,52 +270,82 @@ def take_words(data, offsets, chosen):  # pragma: no cover - compiled
 
 
 @compiled
-def place_counts(indptr, ids, counts, columns, width, values):  # pragma: no cover - compiled
-    """Row ends and columns of a matrix with columns rising within a row; `values` takes the counts.
+def place_counts(indptr, ids, counts, columns, ends_of, target):  # pragma: no cover - compiled
+    """Row ends of a matrix whose columns rise within a row; `target` takes the columns and the values.
 
     Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column add up.
+    `ends_of` has a zero for every column and two more.
     """
-    starts = np.zeros(width + 1, np.int64)
     for j in range(ids.size):
-        starts[columns[ids[j]] + 1] += 1  # those that are dropped (-1) gather in the first place
-    starts[0] = 0
-    for c in range(width):
-        starts[c + 1] += starts[c]
-    used = starts[width]
-    rows, amounts = np.empty(used, np.int32), np.empty(used, np.int32)
-    filled = starts.copy()
-    lengths = np.zeros(indptr.size, np.int64)
+        ends_of[columns[ids[j]] + 2] += 1
+    ends_of[1] = 0  # those that are dropped (-1)
+    for c in range(2, ends_of.size):
+        ends_of[c] += ends_of[c - 1]
+    cells = np.empty(ends_of[-1], np.uint64)
+    ends = np.zeros(indptr.size, np.int64)
+    used = 0
     for i in range(indptr.size - 1):
+        row = np.uint64(i) << HALF
         for j in range(indptr[i], indptr[i + 1]):
-            column = columns[ids[j]]
-            if column >= 0:
-                rows[filled[column]], amounts[filled[column]] = i, counts[j]
-                filled[column] += 1
-                lengths[i + 1] += 1
-    ends = np.cumsum(lengths)
-    return _by_row(starts, rows, amounts, ends, values)
+            column = columns[ids[j]] + 1
+            if column > 0:
+                cells[ends_of[column]] = row | np.uint64(counts[j])
+                ends_of[column] += 1
+                used += 1
+        ends[i + 1] = used
+    _by_row(cells, ends_of[1:], ends[:-1].copy(), target)
+    return _added_up(ends, target) if _shared(columns, ends_of.size - 2) else ends
 
 
 @compiled
-def _by_row(starts, rows, amounts, ends, values):  # pragma: no cover - compiled
-    indices = np.empty(rows.size, np.int32)
-    at = ends[:-1].copy()
-    twice = 0
-    for c in range(starts.size - 1):
-        for j in range(starts[c], starts[c + 1]):
-            place = at[rows[j]]
-            if place > ends[rows[j]] and indices[place - 1] == c:
-                values[place - 1] += amounts[j]
-                twice += 1
+def _by_row(cells, ends_of, at, target):  # pragma: no cover - compiled
+    """Put cells that come in the order of their columns, each a row and a count, where `at` says the rows begin."""
+    indices, values = target
+    j = 0
+    for c in range(ends_of.size - 1):
+        while j < ends_of[c]:
+            row = np.int64(cells[j] >> HALF)
+            indices[at[row]], values[at[row]] = c, np.int64(cells[j] & LOW)
+            at[row] += 1
+            j += 1
+
+
+@compiled
+def _shared(columns, width):  # pragma: no cover - compiled
+    """Whether two words have the same column."""
+    met = np.zeros(width, np.bool_)
+    for i in range(columns.size):
+        if columns[i] >= 0:
+            if met[columns[i]]:
+                return True
+            met[columns[i]] = True
+    return False
+
+
+@compiled
+def _added_up(ends, target):  # pragma: no cover - compiled
+    """Row ends once neighbours of one column are one."""
+    indices, values = target
+    stops = np.zeros(ends.size, np.int64)
+    used = 0
+    for i in range(ends.size - 1):
+        for j in range(ends[i], ends[i + 1]):
+            if used > stops[i] and indices[used - 1] == indices[j]:
+                values[used - 1] += values[j]
             else:
-                indices[place], values[place] = c, amounts[j]
-                at[rows[j]] = place + 1
-    stops = ends.copy()
-    if twice:
-        used = 0
-        for i in range(at.size):
-            for j in range(ends[i], at[i]):
                 indices[used], values[used] = indices[j], values[j]
                 used += 1
-            stops[i + 1] = used
-    return stops, indices, values
+        stops[i + 1] = used
+    return stops
+
+
+@compiled
+def add_counts(numbers, ids, counts, totals, documents):  # pragma: no cover - compiled
+    """Add what a block counted of its words, and its documents, to the totals under the words' numbers."""
+    amounts, rows = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
+    for j in range(ids.size):
+        amounts[ids[j]] += counts[j]
+        rows[ids[j]] += 1
+    for i in range(numbers.size):
+        totals[numbers[i]] += amounts[i]
+        documents[numbers[i]] += rows[i]

@@ -9,7 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.kernels.words import FOLD, WINDOW, address, byte, compiled, longer, read_run, wide_bits
+from softcount.kernels.words import (
+    FOLD,
+    ONE,
+    WINDOW,
+    address,
+    byte,
+    compiled,
+    copy_plain,
+    inlined,
+    longer,
+    lowest,
+    put,
+    read_run,
+    wide_bits,
+)
 
 CODES = 0x110000
 PAGE = 256
@@ -19,36 +33,41 @@ WORD, SMALL_WORD, SPACE, UNUSUAL, KNOWN = 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 
 STUCK = -1
 
 
-@compiled
-def decoded(data, at, stop):  # pragma: no cover - compiled
+@inlined
+def decoded(at, stop):  # pragma: no cover - compiled
     """A code point and how many bytes it takes; -1 and one byte for what is no UTF-8."""
-    first = np.int64(data[at])
+    first = byte(at)
     if first < 0x80:
         return first, 1
-    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-    if first < 0xC0 or at + size > stop:
+    if 0xC0 <= first < 0xE0 and at + 2 <= stop and byte(at + 1) & 0xC0 == 0x80:
+        return ((first & 0x1F) << 6) | (byte(at + 1) & 0x3F), 2
+    size = 3 if first < 0xF0 else 4
+    if first < 0xE0 or at + size > stop:
         return np.int64(-1), 1
-    code = first & (0x7F >> size)
+    code, wrong = first & (0x7F >> size), False
     for i in range(1, size):
-        more = np.int64(data[at + i])
-        if more & 0xC0 != 0x80:
-            return np.int64(-1), 1
+        more = byte(at + i)
+        wrong |= more & 0xC0 != 0x80
         code = (code << 6) | (more & 0x3F)
-    return (code, size) if code < CODES else (np.int64(-1), 1)
+    return (np.int64(-1), 1) if wrong or code >= CODES else (code, size)
 
 
-@compiled
-def encode(code, out, at):  # pragma: no cover - compiled
+@inlined
+def encode(code, to):  # pragma: no cover - compiled
     """Where the next character goes, after this one was written."""
     if code < 0x80:
-        out[at] = code
-        return at + 1
-    size = 2 if code < 0x800 else 3 if code < 0x10000 else 4
+        put(to, np.uint8(code))
+        return to + 1
+    if code < 0x800:
+        put(to, np.uint8(0xC0 | (code >> 6)))
+        put(to + 1, np.uint8(0x80 | (code & 0x3F)))
+        return to + 2
+    size = 3 if code < 0x10000 else 4
     for i in range(size - 1, 0, -1):
-        out[at + i] = 0x80 | (code & 0x3F)
+        put(to + i, np.uint8(0x80 | (code & 0x3F)))
         code >>= 6
-    out[at] = ((0xF00 >> size) & 0xFF) | code
-    return at + size
+    put(to, np.uint8(((0xF00 >> size) & 0xFF) | code))
+    return to + size
 
 
 @compiled
@@ -63,32 +82,45 @@ def is_ascii(data, start, stop):  # pragma: no cover - compiled
     return found == 0
 
 
-@compiled
-def respelled(data, start, stop, lower, letters, out):  # pragma: no cover - compiled
-    """How many bytes the words of a document take, written small and one space apart; those of one character left out.
+@inlined
+def copy_stretch(at, stop, to, fold):  # pragma: no cover - compiled
+    """Copy ASCII up to the next other byte, at most 64: how many, and the bits of its word characters."""
+    wide = wide_bits(at)
+    size = min(lowest(wide) if wide else WINDOW, stop - at)
+    return size, copy_plain(at, to, fold)
 
-    STUCK where a character has to be asked of Python first.
+
+@compiled
+def respelled(span, lower, letters, out):  # pragma: no cover - compiled
+    """How many bytes the words of a document take, written small with spaces between; single characters left out.
+
+    `span` is the addresses where the document begins, where it ends, and where memory ends. STUCK where a character
+    has to be asked of Python first. A single ASCII character stays: it takes one byte, and no word does.
     """
-    member = SMALL_WORD if lower else WORD
-    used = begun = characters = 0
-    at = start
+    at, stop, limit = span
+    member, fold = SMALL_WORD if lower else WORD, 32 if lower else 0
+    first = to = begun = address(out)
+    characters = 0  # of the word that is open; it began at `begun`
     while at < stop:
-        code, size = decoded(data, at, stop)
+        if byte(at) < 0x80 and at + WINDOW <= limit:
+            if characters == 1 and not letters[byte(at)] & WORD:
+                to = begun
+            size, bits = copy_stretch(at, stop, to, fold)
+            at, to, begun = at + size, to + size, to + size
+            characters = 2 * np.int64((bits >> np.uint64(size - 1)) & ONE)
+            continue
+        code, size = decoded(at, stop)
         at += size
         known = letters[code] if code >= 0 else np.int32(KNOWN)
         if known == 0 or (lower and known & UNUSUAL):
             return STUCK
         if known & member:
-            used = encode(known & SMALL if lower else code, out, used)
             characters += 1
-        elif characters:
-            if characters == 1:
-                used = begun
-            else:
-                out[used] = 32
-                used += 1
-            begun, characters = used, 0
-    return begun if characters == 1 else used
+            to = encode(known & SMALL if lower else code, to)
+        else:
+            to = begun if characters == 1 else encode(32, to)
+            begun, characters = to, 0
+    return (begun if characters == 1 else to) - first
 
 
 @compiled
@@ -119,7 +151,7 @@ def read_words(data, offsets, hidden, spoken, letters, start_size, spread):  # p
         else:
             # No character's small letter takes more than half as many bytes again.
             scratch = longer(scratch, 0, 3 * (stop - start) // 2 + 2 * WINDOW)
-            used = respelled(data, start, stop, lower, letters, scratch)
+            used = respelled((first + start, first + stop, limit), lower, letters, scratch)
             if used == STUCK:
                 break
             text = address(scratch)
@@ -137,11 +169,11 @@ def survey(data, offsets, hidden, spoken, letters):  # pragma: no cover - compil
     pages = np.zeros(CODES // PAGE, np.bool_)
     unusual = np.zeros(offsets.size - 1, np.bool_)
     for i in range(offsets.size - 1):
-        at, stop = offsets[i], offsets[i + 1]
-        if hidden[i] or is_ascii(data, at, stop):
+        if hidden[i] or is_ascii(data, offsets[i], offsets[i + 1]):
             continue
+        at, stop = address(data) + offsets[i], address(data) + offsets[i + 1]
         while at < stop:
-            code, size = decoded(data, at, stop)
+            code, size = decoded(at, stop)
             at += size
             if code >= 0:
                 known = letters[code]
@@ -183,9 +215,9 @@ def _characters(data, start, stop, lower, letters, by_word, target):  # pragma: 
     """Whether the characters of one document could all be read; they go to the target."""
     spaces, last_space = 0, np.int64(32)
     inside = False
-    at = start
+    at, stop = address(data) + start, address(data) + stop
     while at < stop:
-        code, size = decoded(data, at, stop)
+        code, size = decoded(at, stop)
         at += size
         known = letters[code] if code >= 0 else np.int32(KNOWN)
         if known == 0 or (lower and known & UNUSUAL):

@@ -241,18 +241,9 @@ def _completed(star: Star, chunks: list[Chunk], plan: Plan, threads: Threads) ->
 
 def _part(chunk: Chunk, rows: np.ndarray, seen: Seen) -> Chunk:
     """Some rows of the chunk, without the words that are not among the seen."""
-    assert chunk.labels is not None
-    bags = [bag[rows] for bag in chunk.bags]
+    part = chunk.take(rows)
     for slot, known in seen.items():
-        bags[slot].data[~known[bags[slot].indices]] = 0.0
-        bags[slot].eliminate_zeros()
-    return Chunk(
-        chunk.start,
-        len(rows),
-        chunk.reals[rows],
-        chunk.codes[rows],
-        chunk.wide[rows],
-        tuple(bags),
-        chunk.labels[rows],
-        None if chunk.weights is None else chunk.weights[rows],
-    )
+        bag = part.bags[slot]
+        bag.data[~known[bag.indices]] = 0.0
+        bag.eliminate_zeros()
+    return part

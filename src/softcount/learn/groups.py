@@ -47,6 +47,7 @@ from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
 from softcount.models.imagine import best_evidence
 from softcount.models.leaves import leaves_of, priors_of
+from softcount.models.parts import refuse_scores
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
 from softcount.models.star import Imagined, Ready, Star, StarParams
@@ -131,7 +132,7 @@ def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     leaves = leaves_of(settled.schema, plan.wishes, 1, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, 1, Kernels(20 * cells_of(table)), plan.unlabelled_weight)
-    star.refuse_scores("is not for classes to be found")
+    refuse_scores(leaves, "is not for classes to be found")
     star = with_blanks(star, chunks)
     ready = list(threads.map(star.prepare, chunks))
     return Prepared(table, settled, plan, chunks, star, ready, named or settled.classes or None)

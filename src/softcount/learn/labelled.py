@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.families import How
+from softcount.families import How, Text
 from softcount.learn.em import Climb, climb, expected
 from softcount.learn.plan import (
     LABELLED_FLOOR,
@@ -31,11 +31,15 @@ from softcount.models.blanks import with_blanks
 from softcount.models.fitted import Fitted
 from softcount.models.imagine import best_evidence
 from softcount.models.leaves import leaves_of, priors_of
+from softcount.models.parts import refuse_scores
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
 from softcount.models.star import Imagined, Star
 from softcount.run.threads import Threads, total
 from softcount.table import Chunk, Table
+
+MANY_WORDS = 1_000
+"""Words from which on it is said that a prior drowns the labelled documents."""
 
 
 def fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[Any] | None = None) -> Fitted:
@@ -70,7 +74,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
     params = star.estimate(counts, replace_how(imagined, plug(plan.how)))
     hidden = _hidden(table, star, plan)
     if hidden:
-        star.refuse_scores(f"is not for what is hidden ({hidden})")
+        refuse_scores(star.leaves, f"is not for what is hidden ({hidden})")
     way = None
     if hidden and isinstance(plan.prior, Older):
         raise DataError(
@@ -78,6 +82,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
             "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
         )
     if hidden:
+        notes += _swamped_notes(star, counts, imagined)
         kept = kept or list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
         way, imagined = climb_labelled(star, kept, plan, threads)
         counts, params = way.counts, way.params
@@ -153,6 +158,25 @@ def climb_labelled(star: Star, kept: list[Chunk], plan: Plan, threads: Threads) 
     return way, imagined
 
 
+def _swamped_notes(star: Star, counts: Counts, imagined: Imagined) -> list[str]:
+    """Columns of text of which the prior imagines more words in a class than its labelled documents have.
+
+    EM then cannot learn: 300 of 20 Newsgroups with 10,000 unlabelled ones lost 2 points with a prior of 1, which
+    imagines 50,000 words where 3,400 are known, and gained 9 to 11 with one from 0.01 to 0.2.
+    """
+    notes = []
+    for leaf in star.leaves:
+        if isinstance(leaf.family, Text) and len(leaf.setting.levels) >= MANY_WORDS and imagined.how != "ml":
+            guessed = float(imagined.leaves[leaf.key]["alpha"].sum())
+            known = float(counts.arrays[leaf.key].hi[:, 1:].sum()) / star.groups
+            if leaf.family.model == "multinomial" and guessed > known:
+                notes.append(
+                    f"column {leaf.key!r}: the prior imagines {guessed:,.0f} words in every class, and the labelled "
+                    f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
+                )
+    return notes
+
+
 def _decided(plan: Plan, star: Star, told: Counts) -> Plan:
     """The plan with what `"auto"` stands for. Labelled rows choose: before EM the others are in all classes alike."""
     priors = priors_of(plan.prior, star.leaves, 1.0)
@@ -162,9 +186,15 @@ def _decided(plan: Plan, star: Star, told: Counts) -> Plan:
 
 
 def imagine_classes(star: Star, counts: Counts, plan: Plan) -> Imagined:
-    """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted."""
+    """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted.
+
+    Where complements of classes are all that is scored, classes are equally likely before, as in scikit-learn: how
+    often each occurs is in the words of the others already.
+    """
     priors = priors_of(_own_prior(plan.prior), star.leaves, 1.0)
-    root, root_how = _class_root(plan.class_prior, star.groups)
+    complements = all(getattr(leaf.family, "model", "") == "complement" for leaf in star.leaves)
+    shares = "uniform" if plan.class_prior is None and complements else plan.class_prior
+    root, root_how = _class_root(shares, star.groups)
     return star.imagine(counts, priors, root, plan.how, root_how)
 
 

@@ -13,6 +13,7 @@ from softcount.learn.kmeans import lloyd
 from softcount.learn.sketch import Sketch, distances, flat_points
 from softcount.models.plates import one_hot
 from softcount.models.star import Imagined, Ready, Star, StarParams
+from softcount.table.schema import Kind
 
 INITS = ("k-means++", "k-means", "random", "agglomerative")
 LLOYD_STEPS = 10
@@ -191,7 +192,8 @@ def given_params(star: Star, given: Mapping[Any, Any]) -> StarParams:
                 f"init has no parameters for column {leaf.key!r}. Give every column, or leave it out of the table."
             )
         said = dict(given[leaf.key])
-        given_by = _given_shares if leaf.family.discrete else _given_numbers
+        text = leaf.family.kind is Kind.TEXT
+        given_by = _given_words if text else _given_shares if leaf.family.discrete else _given_numbers
         leaves[leaf.key] = given_by(leaf, said, star.groups)
     return StarParams(shares, leaves)
 
@@ -207,6 +209,15 @@ def _given_numbers(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str,
             raise DataError(f"init: column {leaf.key!r} needs {name} of each of {groups} groups, as finite numbers.")
     if wrong:
         raise DataError(f"init: column {leaf.key!r} makes no sense: {wrong}.")
+    return params
+
+
+def _given_words(leaf: Any, said: Mapping[Any, Any], groups: int) -> dict[str, np.ndarray]:
+    """A probability for every word, in the order of the vocabulary; documents of no certain length."""
+    params = _given_numbers(leaf, {"probability": said.get("probability", [])}, groups)
+    words = len(leaf.setting.levels)
+    if params["probability"].shape != (groups, words):
+        raise DataError(f"init: column {leaf.key!r} needs a probability of each of its {words:,} words in each group.")
     return params
 
 

@@ -49,7 +49,7 @@ def lengthened(ready: Sequence[Ready], groups: int) -> list[Ready]:
 
 def _worth_a_table(part: Rows, n_rows: int, groups: int) -> int:
     """Rows enough to be worth a table of all words: adding two cells takes about as long as scoring one word."""
-    words = max(len(part.ids), 1) / max(n_rows, 1)
+    words = max(part.cells, 1) / max(n_rows, 1)
     return TILE * int(part.width * groups / (2 * words) / TILE)
 
 

@@ -15,6 +15,7 @@ from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.models.calibration import Calibration
 from softcount.models.influence import departures
+from softcount.models.parts import refuse_scores
 from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
@@ -143,7 +144,7 @@ class Fitted:
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
-        self.star.refuse_scores("has no density")
+        refuse_scores(self.star.leaves, "has no density")
         return self._each_row(table, threads, self._evidence, width=None)
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:

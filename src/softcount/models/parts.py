@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.families import Family, How, Hyper, Params
+from softcount.families import Family, How, Hyper, Params, Text
+from softcount.models.plates import Leaf
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Key
 
@@ -45,6 +46,16 @@ class Imagined:
             hypers = [self.leaves[key] for key in keys]
             self._stacked[name] = {part: _joined([hyper[part] for hyper in hypers]) for part in hypers[0]}
         return self._stacked[name]
+
+
+def refuse_scores(leaves: Iterable[Leaf], why: str) -> None:
+    """Raise where a column only tells classes apart: complement weights are no probabilities."""
+    for leaf in leaves:
+        if isinstance(leaf.family, Text) and leaf.family.model == "complement":
+            raise DataError(
+                f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
+                "Use another model of text: 'multinomial' or 'bernoulli'."
+            )
 
 
 def estimate_stack(

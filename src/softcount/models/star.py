@@ -15,7 +15,7 @@ from scipy.special import xlogy
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, How, Joint, Params, Setting, Text
+from softcount.families import Categorical, Family, How, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.imagine import leaf_hypers
 from softcount.models.layout import plates_of
@@ -326,24 +326,13 @@ class Star:
         return {key: _against_best(score) for key, score in scores.items()}
 
     def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
-        """One leaf's own values in a chunk: codes, numbers, or a block of numbers."""
-        if not leaf.columns:
-            return chunk.bags[0].toarray()
-        if leaf.family.kind is Kind.TEXT:
-            return chunk.bags[self.schema.places[leaf.key].slot]
+        """One leaf's own values in a chunk: codes, numbers, a block of numbers, or sparse counts."""
+        if not leaf.columns or leaf.family.kind is Kind.TEXT:
+            return chunk.bags[self.schema.places[leaf.key].slot if leaf.columns else 0]
         parts = [getattr(chunk, self.schema.places[c].store)[:, self.schema.places[c].slot] for c in leaf.columns]
         if isinstance(leaf.family, Joint):
             return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))
         return np.stack(parts, axis=1) if leaf.family.block else parts[0]
-
-    def refuse_scores(self, why: str) -> None:
-        """Raise where a column only tells classes apart: complement weights are no probabilities."""
-        for leaf in self.leaves:
-            if isinstance(leaf.family, Text) and leaf.family.model == "complement":
-                raise DataError(
-                    f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
-                    "Use Text('multinomial') or Text('bernoulli')."
-                )
 
     def leaf(self, key: Key) -> Leaf:
         for leaf in self.leaves:

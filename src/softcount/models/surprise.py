@@ -22,6 +22,7 @@ from softcount.families import Joint, Multinormal, Params, Text
 from softcount.families.multinormal import patterns
 from softcount.models.answers import CLASS, label
 from softcount.models.fitted import Fitted
+from softcount.models.parts import refuse_scores
 from softcount.models.plates import Leaf
 from softcount.models.star import TILE, Ready, Star, StarParams
 from softcount.numerics.logspace import softmax_rows
@@ -50,7 +51,7 @@ class Gauge:
 
     @classmethod
     def of(cls, fitted: Fitted) -> Gauge:
-        fitted.star.refuse_scores("has no density to be surprised by")
+        refuse_scores(fitted.star.leaves, "has no density to be surprised by")
         entropies = {x.key: _entropy(x, fitted.estimates.leaves[x.key]) for x in fitted.star.leaves}
         return cls(fitted, fitted.star.compile(fitted.estimates), entropies)
 

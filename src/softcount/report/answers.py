@@ -19,7 +19,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def prediction_table(
-    fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] | None = None
+    fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] = ()
 ) -> pa.Table:
     """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one.
 
@@ -32,7 +32,7 @@ def prediction_table(
     names = ["predicted", *(f"p({name})" for name in fitted.names)]
     if scores is not None:
         columns, names = [*columns, pa.array(scores)], [*names, "anomaly"]
-    if files is not None:
+    if files:
         columns, names = [pa.array(files, pa.string()), *columns], ["file", *names]
     return pa.Table.from_arrays(columns, names=names)
 

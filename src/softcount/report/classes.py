@@ -31,11 +31,6 @@ def class_names(fitted: Fitted) -> list[str]:
     return [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
 
 
-def has_text(fitted: Fitted) -> bool:
-    """Whether the model reads a column of text."""
-    return any(family.name == "text" for family in fitted.families.values())
-
-
 def only_text(fitted: Fitted) -> bool:
     """Whether columns of text are all that the model reads."""
     return bool(fitted.families) and all(family.name == "text" for family in fitted.families.values())
@@ -151,7 +146,7 @@ def because(odd: Odd, most: int = 3) -> str:
 
 
 def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
-    held = f" {shortened(value_text(cells[name]), LONGEST_VALUE)}" if name in cells else ""
+    held = f" {shortened(value_text(cells[name]), LONGEST_VALUE) or '(empty)'}" if name in cells else ""
     said = "a rare class" if name == CLASS else f"{name}{held}"
     return f"{said} (impossible)" if part == float("inf") else f"{said} ({part:+.1f})"
 

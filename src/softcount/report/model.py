@@ -10,7 +10,6 @@ from softcount.report.classes import (
     add_sorting,
     card_document,
     class_names,
-    has_text,
     influence_document,
     only_text,
     sorting_document,
@@ -74,7 +73,7 @@ def add_apart(page: Page, fitted: Fitted, brief: bool = True) -> None:
     """The columns that tell the classes apart, and what they look like in each class; the words of columns of text."""
     if not only_text(fitted):
         _add_influence(page, fitted)
-    if has_text(fitted):
+    if fitted.schema.texts:
         add_marks(page, fitted, brief)
 
 

@@ -49,7 +49,8 @@ class Passage:
 
     def plain(self) -> Iterator[str]:
         """The lines, and before them what the marks mean."""
-        yield f"+word+ speaks for {self.ours}, -word- for {self.theirs}; two signs: strongly"
+        if self.ours != self.theirs:
+            yield f"+word+ speaks for {self.ours}, -word- for {self.theirs}; two signs: strongly"
         for line in self.lines:
             yield "".join(between_signs(piece) for piece in line)
 

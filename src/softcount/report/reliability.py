@@ -45,7 +45,8 @@ def _add_doubts(page: Page, evaluation: Evaluation) -> None:
     if worst is not None:
         page.line(
             "its probabilities are too sure of themselves: "
-            f"stated {_figure(worst.stated)}, right {_figure(worst.right)}: --calibrate temperature (or isotonic)"
+            f"of those stated as {_figure(worst.stated)}, {_figure(worst.right)} came true "
+            "(--calibrate temperature, or isotonic)"
         )
         add_bins(page, evaluation.reliability)
     elif evaluation.log_loss > evaluation.baseline_log_loss:

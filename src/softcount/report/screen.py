@@ -54,7 +54,8 @@ def _marked(passage: Passage, colour: bool) -> Text:
     if not colour:
         return Text("\n".join(passage.plain()))
     rest = f" for {passage.theirs}; the bolder, the more"
-    lines = [Text.assemble(("green", TONES[2]), f" speaks for {passage.ours}, ", ("red", AGAINST[2]), rest)]
+    legend = Text.assemble(("green", TONES[2]), f" speaks for {passage.ours}, ", ("red", AGAINST[2]), rest)
+    lines = [legend] if passage.ours != passage.theirs else []
     for line in passage.lines:
         tones = ((piece.text, TONES[piece.tone] if piece.tone >= 0 else AGAINST[-piece.tone]) for piece in line)
         lines.append(Text.assemble(*tones))

@@ -56,6 +56,7 @@ def number(value: float | None, digits: int = 4) -> str:
     """
     if value is None or math.isnan(value):
         return "-"
+    value = value or 0  # not -0
     if abs(value) >= 1000 and abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.{digits}g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -126,17 +127,7 @@ def marks_document(fitted: Fitted, key: Any) -> dict[str, Any]:
     return {
         "model": getattr(leaf.family, "model", None),
         "words": len(leaf.setting.levels),
-        "marking": [{"class": name, "words": [mark_document(mark) for mark in found]} for name, found in own],
-    }
-
-
-def mark_document(mark: Mark) -> dict[str, Any]:
-    return {
-        "word": mark.word,
-        "log_odds": mark.log_odds,
-        "evidence": mark.evidence,
-        "count": mark.count,
-        "elsewhere": mark.elsewhere,
+        "marking": [{"class": name, "words": [asdict(mark) for mark in found]} for name, found in own],
     }
 
 
@@ -171,6 +162,8 @@ def _moved_heading(found: Moved, document: str | None) -> str:
     name = key_text(found.key)
     if document is None:
         return f"{name} is missing, and says nothing"
+    if not found.moves and not document.strip():
+        return f"{name} is empty, and says nothing"
     if not found.moves:
         return f"{name} holds no word that the model knows"
     return f"Words of {name} that moved it most ({signed(found.total)} in all)"

@@ -1,6 +1,6 @@
 """Tables: opened from anywhere, their columns understood, their rows handed on as chunks."""
 
-from softcount.table.chunk import UNKNOWN, Chunk
+from softcount.table.chunk import UNKNOWN, Chunk, Chunks
 from softcount.table.labels import check_weights, code_labels
 from softcount.table.opened import open_table
 from softcount.table.plan import Contradiction
@@ -15,6 +15,7 @@ __all__ = [
     "OTHER",
     "UNKNOWN",
     "Chunk",
+    "Chunks",
     "Contradiction",
     "Field",
     "Key",

@@ -38,7 +38,8 @@ def first_bytes(path: str, count: int = 16) -> bytes:
         with open(path, "rb") as file:
             return file.read(count)
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file.{_similar(path)}") from None
+        what = "it is a link to a file that is gone" if os.path.islink(path) else "there is no such file"
+        raise DataError(f"{path}: {what}.{_similar(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder. Name a file in it.") from None
     except PermissionError:
@@ -52,7 +53,7 @@ def _similar(path: str) -> str:
 
     folder, name = os.path.split(path)
     try:
-        near = get_close_matches(name, os.listdir(folder or "."), n=1)
+        near = get_close_matches(name, set(os.listdir(folder or ".")) - {name}, n=1)
     except OSError:
         return ""
     return f" Did you mean {os.path.join(folder, near[0])}?" if near else ""
@@ -107,6 +108,21 @@ class TextFile:
             if not block:
                 return
             yield block
+
+
+def as_utf8(raw: bytes) -> tuple[bytes, bool]:
+    r"""Bytes of text as UTF-8 without a byte-order mark, and whether it had to be read as Latin-1.
+
+    >>> as_utf8(b"caf\xe9"), as_utf8("café".encode()) == ("café".encode(), False)
+    ((b'caf\xc3\xa9', True), True)
+    """
+    if raw.isascii():
+        return raw, False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1").encode("utf-8"), True
+    return raw.removeprefix(BOM), False
 
 
 def is_passing(path: str) -> bool:

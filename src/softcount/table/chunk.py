@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,3 +34,21 @@ class Chunk:
     bags: tuple[sparse.csr_matrix, ...] = ()
     labels: np.ndarray | None = None  # (rows,) int32
     weights: np.ndarray | None = None  # (rows,) float64
+
+    def take(self, rows: np.ndarray | slice) -> Chunk:
+        """Some of its rows, as if they came one after another where it starts."""
+        reals = self.reals[rows]
+        codes, wide = (np.ascontiguousarray(store[rows]) for store in (self.codes, self.wide))
+        labels, weights = (None if side is None else side[rows] for side in (self.labels, self.weights))
+        return Chunk(self.start, len(reals), reals, codes, wide, tuple(bag[rows] for bag in self.bags), labels, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """A few chunks, to be gone through as a table is."""
+
+    chunks: Sequence[Chunk]
+    n_rows: int | None = None
+
+    def tasks(self) -> list[Callable[[], Chunk]]:
+        return [lambda chunk=chunk: chunk for chunk in self.chunks]  # type: ignore[misc]

@@ -28,7 +28,7 @@ class Cells(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class MissingWords:
     """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files)."""
 
     missing: frozenset[str] = frozenset(MISSING)
@@ -36,7 +36,7 @@ class Words:
     trim: bool = False
 
     @classmethod
-    def of(cls, missing: tuple[str, ...], trim: bool) -> Words:
+    def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
         words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
         return cls(frozenset(words), number_words(words), trim)
 
@@ -75,7 +75,7 @@ def flat(column: Any) -> Any:
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
-def distinct(column: Any, words: Words) -> tuple[list[Any], np.ndarray]:
+def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     """The distinct values of a column, missing ones as None, and for each row the place of its value (-1: null)."""
     import pyarrow as pa
 
@@ -99,7 +99,7 @@ def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:
     return values.take(arrow_of(np.flatnonzero(seen))), renumbered[places]
 
 
-def _levels(values: Any, words: Words) -> list[Any]:
+def _levels(values: Any, words: MissingWords) -> list[Any]:
     cells = cells_of(values.type)
     if cells is Cells.TEXT:
         return [_text_level(value, words) for value in values.to_pylist()]
@@ -110,7 +110,7 @@ def _levels(values: Any, words: Words) -> list[Any]:
     return [_number_level(value, words) for value in values.to_pylist()]
 
 
-def _text_level(value: str | None, words: Words) -> str | None:
+def _text_level(value: str | None, words: MissingWords) -> str | None:
     if value is None:
         return None
     bare = value.strip()
@@ -119,13 +119,13 @@ def _text_level(value: str | None, words: Words) -> str | None:
     return bare if words.trim else value
 
 
-def _number_level(value: Any, words: Words) -> Any:
+def _number_level(value: Any, words: MissingWords) -> Any:
     if value is None or value != value or (words.numbers and value in words.numbers):
         return None
     return level_of(value)
 
 
-def numbers(column: Any, words: Words, key: Key, start: int, *, padded: bool = False) -> np.ndarray:
+def numbers(column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False) -> np.ndarray:
     """A column as float64, NaN where missing; text is parsed, dates become seconds since 1970.
 
     Infinite values and words are refused, naming column and row. `padded` allows leading zeros.
@@ -183,7 +183,7 @@ def _seconds(column: Any) -> np.ndarray:
     return found * 86_400.0 if days else found / _TICKS[unit]
 
 
-def _spelt_numbers(column: Any, words: Words, key: Key, start: int, pattern: str) -> np.ndarray:
+def _spelt_numbers(column: Any, words: MissingWords, key: Key, start: int, pattern: str) -> np.ndarray:
     texts, places = distinct(column, words)
     floats, bad = floats_of(text_of([None if text is None else text.strip() for text in texts]), pattern)
     if bad.any():

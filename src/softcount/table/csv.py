@@ -14,7 +14,7 @@ from softcount.table.bytestream import TextFile
 from softcount.table.dialect import Dialect, dialect_of, not_utf8
 from softcount.table.rows import Run, padded_columns, runs
 from softcount.table.schema import Key
-from softcount.table.source import FEW_ROWS, LOOK_ROWS, Piece, Wanted, chunk_rows_for
+from softcount.table.source import FEW_ROWS, LOOK_ROWS, Piece, PlainRows, Wanted, chunk_rows_for
 
 HEAD = 1 << 20
 """Bytes that decide delimiter and names."""
@@ -32,7 +32,7 @@ LOOK_RUN = 4_096
 ANY = Wanted(numeric=False)
 
 
-class CsvSource:
+class CsvSource(PlainRows):
     """A text table in a file. Types are ours to decide: Arrow parses only what it was told each column is."""
 
     named = True

@@ -18,7 +18,7 @@ from softcount.table.facts import Facts, number_facts
 from softcount.table.look import IGNORE, Request, is_few, keep_something, plan_of
 from softcount.table.plan import Plan
 from softcount.table.schema import Field, Key, Kind
-from softcount.table.source import Piece, Wanted, chunk_rows_for, refuse_empty
+from softcount.table.source import Piece, PlainRows, Wanted, chunk_rows_for, refuse_empty
 
 LOOK_WHOLE = 4_096
 """Rows of an array of whole numbers that are looked at."""
@@ -34,7 +34,7 @@ LARGEST = 2**62
 
 
 @dataclass
-class DenseSource:
+class DenseSource(PlainRows):
     """An array with one row per row; a piece of it loads as the array itself, for `DenseEncoder` to cut."""
 
     array: np.ndarray

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.table.arrays import arrow_of
-from softcount.table.columns import Words, refuse_infinite, without
+from softcount.table.columns import MissingWords, refuse_infinite, without
 from softcount.table.encode import Encoded, LevelCoder, check_domain, count_unseen
 from softcount.table.plan import Plan
 from softcount.table.recoding import Recoder
@@ -30,7 +30,7 @@ class DenseEncoder:
         plans: Sequence[Plan],
         coders: Mapping[Key, LevelCoder],
         located: Mapping[Key, Any],
-        words: Words,
+        words: MissingWords,
         closed: bool,
         checked: bool = True,
     ) -> None:

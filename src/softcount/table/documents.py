@@ -6,22 +6,21 @@ NUL byte is binary and left out, which is noted too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table.bytestream import BOM, TextFile
+from softcount.table.bytestream import Progress, TextFile, as_utf8
 from softcount.table.schema import Key
-from softcount.table.shelves import Shelf
-from softcount.table.source import ArrowSource, Piece, Wanted
+from softcount.table.shelves import AGAIN, Shelf
+from softcount.table.source import ArrowSource, Piece, PlainRows, Wanted
+from softcount.table.texts import TEXT
 
-Progress = Callable[[int, int], None]
-
-TEXT, CLASS, FILE = "text", "class", "file"
-"""The columns of a folder: the document, the sub-folder it is in, and its path from the folder."""
+CLASS, FILE = "class", "file"
+"""The columns of a folder besides the document: the sub-folder it is in, and its path from the folder."""
 
 PIECE_DOCUMENTS = 2_048
 PIECE_BYTES = 32 << 20
@@ -30,6 +29,15 @@ PIECE_BYTES = 32 << 20
 TABLES = (".csv", ".tsv")
 """Endings of files that are no documents, if it is all there is."""
 
+MOST_BINARY = 0.25
+"""The share of lines with a NUL byte above which a file is binary rather than lines."""
+
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""How UTF-16 begins."""
+
+SHOWN = 80
+"""Characters of a name that a note has."""
+
 LOOKED_AT = 256
 """Documents, evenly spread, that are looked at."""
 
@@ -37,7 +45,7 @@ HELD_BYTES = 64 << 20
 """Bytes of checked documents kept until they are asked for the first time, so that few folders are read twice."""
 
 
-class DocumentsSource:
+class DocumentsSource(PlainRows):
     """The documents of a folder or a tar file, in the order of their names.
 
     `kinds` says what its columns are, whatever they look like; those `aside` are no features unless declared so.
@@ -53,12 +61,12 @@ class DocumentsSource:
         self.shelf, self.text = shelf, text
         self.aside = tuple(key for key in (CLASS, FILE) if key != text)
         self.keys: list[Key] = [text, *self.aside]
-        self.kinds: dict[Key, str] = {text: "text"}
+        self.kinds = {text: "text"}
         self.whys = {text: "documents"}
         self._held: dict[int, Any] = {}
-        self._unreadable = list(shelf.skipped)
+        self._unreadable = [(name, why) for name, why in shelf.skipped if why != AGAIN]
         self._binary: list[str] = []
-        self._latin = 0
+        self._latin = self._wide = 0
         self._places: list[int] = []
         self._spans: list[tuple[int, int]] = []
         self._check(progress)
@@ -99,6 +107,7 @@ class DocumentsSource:
             return None
         if b"\0" in raw:
             self._binary.append(name)
+            self._wide += raw.startswith(WIDE)
             return None
         document, latin = as_utf8(raw)
         self._latin += latin
@@ -117,6 +126,9 @@ class DocumentsSource:
     def _left_out(self) -> Iterator[str]:
         if self._binary:
             yield f"{_files(self._binary, 'holds', 'hold')} NUL bytes, left out as binary: {_some(self._binary)}"
+        if self._wide:
+            begin = "1 of them begins" if self._wide == 1 else f"{self._wide:,} of them begin"
+            yield f"{begin} like UTF-16, to be used once converted to UTF-8"
         if self._unreadable:
             shown = [f"{name}: {why}" for name, why in self._unreadable]
             yield f"{_files(shown, 'cannot', 'cannot')} be read, left out: {_some(shown)}"
@@ -125,6 +137,10 @@ class DocumentsSource:
         if self._latin:
             yield latin_note(self._latin, "document")
         yield from self._left_out()
+        again = [name for name, why in self.shelf.skipped if why == AGAIN]
+        if again:
+            lead = "1 link leads" if len(again) == 1 else f"{len(again):,} links lead"
+            yield f"{lead} to folders that are read anyway, and not followed: {_some(again)}"
         if all(name.lower().endswith(TABLES) for name in self.files):
             yield f"each file is read as one document; for a table, name it: {self.files[0]}"
         loose = sum(folder is None for folder in self.classes)
@@ -176,28 +192,14 @@ def _files(names: Sequence[str], one: str, several: str) -> str:
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
+    """The first few names, long ones without their middle."""
+    shown = ", ".join(name if len(name) <= SHOWN else f"{name[:30]}...{name[-30:]}" for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ..."
 
 
 def latin_note(count: int, noun: str) -> str:
     were = f"1 {noun} was" if count == 1 else f"{count:,} {noun}s were"
     return f"{were} not UTF-8 and read as Latin-1"
-
-
-def as_utf8(raw: bytes) -> tuple[bytes, bool]:
-    r"""A document as UTF-8 without a byte-order mark, and whether it had to be read as Latin-1.
-
-    >>> as_utf8(b"caf\xe9"), as_utf8("café".encode()) == ("café".encode(), False)
-    ((b'caf\xc3\xa9', True), True)
-    """
-    if raw.isascii():
-        return raw, False
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1").encode("utf-8"), True
-    return raw.removeprefix(BOM), False
 
 
 def strings(documents: Sequence[bytes]) -> Any:
@@ -210,7 +212,7 @@ def strings(documents: Sequence[bytes]) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(documents), buffers)
 
 
-class LinesSource:
+class LinesSource(PlainRows):
     """Each line of a file is a document; an empty line is an empty one, so that answers stay in step with lines."""
 
     named = True
@@ -220,16 +222,22 @@ class LinesSource:
     def __init__(self, file: TextFile, text: str = TEXT) -> None:
         self.file, self.text = file, text
         self.keys: list[Key] = [text]
-        self.kinds: dict[Key, str] = {text: "text"}
+        self.kinds = {text: "text"}
         self.whys = {text: "lines"}
         self.n_rows: int | None = 0
-        latin = 0
+        latin = binary = 0
         for lines in self._runs(quiet=True):
             self.n_rows += len(lines)
             latin += sum(as_utf8(line)[1] for line in lines)
+            binary += sum(b"\0" in line for line in lines)
         if not self.n_rows:
             raise DataError(f"{file.name} is empty: it holds no lines to read as documents.")
-        self.notes: tuple[str, ...] = (latin_note(latin, "line"),) if latin else ()
+        if binary > MOST_BINARY * self.n_rows:
+            raise DataError(
+                f"{file.name} is binary: {binary:,} of its {self.n_rows:,} lines hold NUL bytes. Name a file of text."
+            )
+        latins = [latin_note(latin, "line")] if latin else []
+        self.notes = (*latins, *([f"lines with NUL bytes, which part words: {binary:,}"] if binary else []))
 
     def _runs(self, *, quiet: bool = False) -> Iterator[list[bytes]]:
         """The lines, a piece at a time."""

@@ -13,7 +13,7 @@ from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.arrays import arrow_of
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Cells, Words, cells_of, distinct, flat, numbers, too_large
+from softcount.table.columns import Cells, MissingWords, cells_of, distinct, flat, numbers, too_large
 from softcount.table.numerals import level_of, number_of
 from softcount.table.plan import Becomes, Contradiction, Plan
 from softcount.table.schema import NARROW_LEVELS, Key, Kind
@@ -51,7 +51,7 @@ class LevelCoder:
 
     plan: Plan
     vocabulary: Vocabulary
-    words: Words
+    words: MissingWords
     closed: bool = False
 
     def codes(self, column: Any, start: int) -> np.ndarray:
@@ -126,7 +126,7 @@ def _outside(plan: Plan, row: int, value: float, closed: bool) -> Exception:
     )
 
 
-def check_constant(plan: Plan, column: Any, start: int, words: Words) -> None:
+def check_constant(plan: Plan, column: Any, start: int, words: MissingWords) -> None:
     """Raise where a column that had one value in the first rows has another later."""
     column = flat(column)
     if cells_of(column.type) is Cells.TIME:
@@ -146,7 +146,7 @@ class ArrowEncoder:
         self,
         plans: Sequence[Plan],
         coders: Mapping[Key, LevelCoder],
-        words: Words,
+        words: MissingWords,
         closed: bool,
         texts: Mapping[Key, TextColumn],
     ) -> None:

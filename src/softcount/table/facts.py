@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.table.arrays import text_of
-from softcount.table.columns import Cells, Words, cells_of, distinct, flat, numbers
+from softcount.table.columns import Cells, MissingWords, cells_of, distinct, flat, numbers
 from softcount.table.numerals import PLAIN, floats_of
 from softcount.table.schema import Key
 from softcount.table.texts import without_marks
@@ -50,7 +50,7 @@ class Facts:
         return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
 
 
-def facts_of(key: Key, column: Any, words: Words) -> Facts:
+def facts_of(key: Key, column: Any, words: MissingWords) -> Facts:
     """The facts of an Arrow column."""
     import pyarrow as pa
 
@@ -93,11 +93,11 @@ def count_distinct(values: np.ndarray) -> int:
     return len(np.unique(values))
 
 
-def _text_facts(key: Key, column: Any, words: Words) -> Facts:
+def _text_facts(key: Key, column: Any, words: MissingWords) -> Facts:
     return _running_facts(key, column, words) or _cell_facts(key, column, words)
 
 
-def _running_facts(key: Key, column: Any, words: Words) -> Facts | None:
+def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
     """Facts of cells too long and too many to be categories or numbers; None where they are not.
 
     The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
@@ -118,7 +118,7 @@ def _running_facts(key: Key, column: Any, words: Words) -> Facts | None:
     return Facts(key, Cells.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
 
 
-def _cell_facts(key: Key, column: Any, words: Words) -> Facts:
+def _cell_facts(key: Key, column: Any, words: MissingWords) -> Facts:
     found, places = distinct(column, words)
     cells = cells_of(column.type)
     kept = [value is not None for value in found]
@@ -134,7 +134,7 @@ def _cell_facts(key: Key, column: Any, words: Words) -> Facts:
     return Facts(key, cells, len(places), int(known.sum()), different, values, only, _mean_words(texts))
 
 
-def _spelt_facts(key: Key, column: np.ndarray, words: Words) -> Facts:
+def _spelt_facts(key: Key, column: np.ndarray, words: MissingWords) -> Facts:
     from softcount.table.columns import without
 
     return number_facts(key, without(column, words.numbers), Cells.TEXT)

@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.arrays import floats_of_array, numpy_of
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Words, distinct, flat
+from softcount.table.columns import MissingWords, distinct, flat
 from softcount.table.frames import arrow_column, is_frame, is_missing
 from softcount.table.numerals import level_of
 from softcount.table.vocabulary import in_order, order_codes
@@ -20,7 +20,7 @@ from softcount.table.vocabulary import in_order, order_codes
 WINDOW = 1 << 16
 """Widest range of whole-number labels that is looked up in a table."""
 
-NO_WORDS = Words(frozenset())
+NO_WORDS = MissingWords(frozenset())
 MOST_CLASSES = 100_000
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.anchors import anchor_of, log_anchor_of
-from softcount.table.columns import Cells, Words, cells_of, numbers
+from softcount.table.columns import Cells, MissingWords, cells_of, numbers
 from softcount.table.facts import FEW_TEXTS, Facts, facts_of
 from softcount.table.plan import Plan
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
@@ -31,7 +31,7 @@ class Request:
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
     levels: Mapping[Key, Sequence[object]] = field(default_factory=dict)
-    words: Words = field(default_factory=Words)
+    words: MissingWords = field(default_factory=MissingWords)
     named: bool = True
 
 

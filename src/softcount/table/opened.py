@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
-from softcount.table.columns import Cells, Words, cells_of, flat
+from softcount.table.columns import Cells, MissingWords, cells_of, flat
 from softcount.table.dense import DenseSource, look_dense
 from softcount.table.facts import facts_of
 from softcount.table.labels import check_weights
@@ -60,9 +60,9 @@ def open_table(
         source, texts = data.source, data.texts_read(said)
     else:
         source = open_source(_as_table(data, kinds, schema), said, header, progress)
-    words = Words.of(said, source.text_file)
-    if getattr(source, "kinds", None) and said == MISSING:
-        words = Words(frozenset())  # a folder may be called NA, and a document say no more than that
+    words = MissingWords.of(said, source.text_file)
+    if source.kinds and said == MISSING:
+        words = MissingWords(frozenset())  # a folder may be called NA, and a document say no more than that
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
@@ -92,11 +92,10 @@ def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
 
 def _only_text(schema: Schema) -> Key:
     """The one column a model of text has; a model of other columns takes no list of documents."""
-    texts = [spec.key for spec in schema.used if spec.kind is Kind.TEXT]
-    if len(texts) == len(schema.used) == 1:
-        return texts[0]
+    if schema.only_text is not None:
+        return schema.only_text
     columns = wording.and_others(spec.key for spec in schema.used)
-    if texts:
+    if schema.texts:
         raise DataError(f"the model reads {columns}, so a list of documents is not enough. Give a table of them.")
     raise DataError(
         "Expected 2D array, got 1D array instead: a list of documents, but the model reads no text. "
@@ -115,7 +114,7 @@ def _open(
     for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
         for key in keys:
             wording.refuse_unknown(source.keys, key, what)
-    request = replace(request, kinds={**getattr(source, "kinds", {}), **request.kinds})
+    request = replace(request, kinds={**source.kinds, **request.kinds})
     if isinstance(source, DenseSource):
         _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
         request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
@@ -133,21 +132,21 @@ def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
     """Columns that a source has beside the features, such as the file a document is from; declared, they are used."""
     named = set(kinds) if isinstance(kinds, Mapping) else set()
     known = set() if schema is None else {spec.key for spec in schema.fields}
-    return set(getattr(source, "aside", ())) - named - known
+    return set(source.aside) - named - known
 
 
 def _named_by(source: Source, plan: Plan) -> Plan:
     """The plan with the source's own word for the column: documents know what they are without being looked at."""
-    why = getattr(source, "whys", {}).get(plan.key)
+    why = source.whys.get(plan.key)
     return plan if why is None else replace(plan, field=replace(plan.field, why=why))
 
 
 def _nothing_left(plans: Sequence[Plan]) -> DataError:
-    why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5])
+    why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5]) or "there is no other"
     return DataError(f"no column is left to model ({why}). Declare a column to be used: --kind COL=KIND")
 
 
-def _closed(source: Source, schema: Schema, words: Words, sides: Sides, apart: set[Key]) -> Table:
+def _closed(source: Source, schema: Schema, words: MissingWords, sides: Sides, apart: set[Key]) -> Table:
     notes = list(source.notes)
     located = _located(source, schema, apart, notes)
     plans = [_plan_of(spec) for spec in schema.fields]
@@ -163,9 +162,8 @@ def _plan_of(spec: Field) -> Plan:
 
 def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) -> dict[Key, Key]:
     """Where each field of the schema is found: by name, or by position where either side has no names."""
-    texts = [spec.key for spec in schema.used if spec.kind is Kind.TEXT]
     if isinstance(source, SparseSource | DenseSource):
-        _refuse_numbers(texts, "of the model is text")
+        _refuse_numbers(schema.texts, "of the model is text")
     if isinstance(source, SparseSource):
         return {}
     expected = [spec.key for spec in schema.fields]

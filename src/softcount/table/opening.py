@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table.bytestream import TextFile, first_bytes, is_passing, remove_with, spooled
+from softcount.table.bytestream import Progress, TextFile, first_bytes, is_passing, remove_with, spooled
 from softcount.table.csv import CsvSource
 from softcount.table.dense import DenseSource
 from softcount.table.documents import DocumentsSource
@@ -17,8 +17,6 @@ from softcount.table.frames import columns_source, frame_source, is_frame, objec
 from softcount.table.parquet import MAGIC, ParquetSource
 from softcount.table.shelves import shelf_of
 from softcount.table.source import Source, SparseSource
-
-Progress = Callable[[int, int], None]
 
 
 def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:

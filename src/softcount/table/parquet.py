@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.table.bytestream import Progress
 from softcount.table.columns import Cells, cells_of
 from softcount.table.frames import drop_index
 from softcount.table.schema import Key
-from softcount.table.source import LOOK_ROWS, Piece, Wanted, chunk_rows_for, rechunked, refuse_empty, refuse_repeated
+from softcount.table.source import (
+    LOOK_ROWS,
+    Piece,
+    PlainRows,
+    Wanted,
+    chunk_rows_for,
+    rechunked,
+    refuse_empty,
+    refuse_repeated,
+)
 
 MAGIC = b"PAR1"
 BATCH = 32_768
 
-Progress = Callable[[int, int], None]
 
-
-class ParquetSource:
+class ParquetSource(PlainRows):
     """A Parquet file; what is wrong with its pages is found when they are read, and said."""
 
     named = True

@@ -98,6 +98,17 @@ class Schema:
         """The fields of one array of a chunk, in slot order."""
         return tuple(spec for spec in self.used if self.places[spec.key].store == store)
 
+    @property
+    def texts(self) -> list[Key]:
+        """The columns of text that are used."""
+        return [spec.key for spec in self.used if spec.kind is Kind.TEXT]
+
+    @property
+    def only_text(self) -> Key | None:
+        """The one column that is used, where it is text."""
+        texts = self.texts
+        return texts[0] if len(texts) == len(self.used) == 1 else None
+
     def with_field(self, changed: Field) -> Schema:
         return replace(self, fields=tuple(changed if spec.key == changed.key else spec for spec in self.fields))
 

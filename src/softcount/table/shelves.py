@@ -8,16 +8,22 @@ import shutil
 import tarfile
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from softcount.errors import DataError
-from softcount.table.bytestream import BLOCK, GZIP, first_bytes, remove_with
+from softcount.table.bytestream import BLOCK, GZIP, Progress, as_utf8, first_bytes, remove_with
 
-Progress = Callable[[int, int], None]
+Parts = tuple[str, ...]
+"""The folders a file is in, and its name."""
+
 HEADER = 512
 """Bytes of the header of each member of a tar file."""
+
+AGAIN = "a link to a folder that is read anyway"
+"""Why such a link is not followed."""
 
 SIDECARS = ("__MACOSX",)
 """Folders that archivers add for themselves."""
@@ -51,37 +57,48 @@ class FolderShelf:
         self.name = folder
         self.skipped: list[tuple[str, str]] = []
         self._seen: set[tuple[int, int]] = set()
-        found = sorted(self._files(folder, ()), key=lambda file: file[0])
+        found = sorted(self._files(folder), key=lambda file: file[0])
+        self.skipped.sort()
         self._paths = [path for _, path, _ in found]
         self.names = ["/".join(parts) for parts, _, _ in found]
         self.sizes = [size for _, _, size in found]
 
-    def _files(self, folder: str, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    def _files(self, folder: str) -> Iterator[tuple[Parts, str, int]]:
+        """The files with their sizes; links to folders are followed last, so that every folder goes by its own name."""
+        waiting: list[tuple[str, Parts]] = [(folder, ())]
+        linked: deque[tuple[str, Parts]] = deque()
+        while waiting or linked:
+            here, above = waiting.pop() if waiting else linked.popleft()
+            for entry in self._entries(here, above):
+                parts = (*above, readable(entry.name))
+                try:
+                    if entry.is_file():
+                        yield parts, entry.path, entry.stat().st_size
+                    elif entry.is_dir():
+                        (linked if entry.is_symlink() else waiting).append((entry.path, parts))
+                    else:
+                        self._skip(parts, "a broken link" if entry.is_symlink() else "no plain file")
+                except OSError as error:
+                    self._skip(parts, _reason(error))
+
+    def _entries(self, folder: str, above: Parts) -> list[os.DirEntry[str]]:
+        """What is in a folder, in the order of names; nothing where it was listed before, which is written down."""
         try:
             here = os.stat(folder)
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             if not above:
                 raise DataError(f"{folder} cannot be listed: {_reason(error)}.") from None
-            self.skipped.append(("/".join(above), _reason(error)))
-            return
-        if (here.st_dev, here.st_ino) in self._seen:  # a link to a folder listed before, or to one that holds it
-            return
+            self._skip(above, _reason(error))
+            return []
+        if (here.st_dev, here.st_ino) in self._seen:
+            self._skip(above, AGAIN)
+            return []
         self._seen.add((here.st_dev, here.st_ino))
-        for entry in entries:
-            if not is_hidden(entry.name):
-                yield from self._entry(entry, (*above, readable(entry.name)))
+        return [entry for entry in entries if not is_hidden(entry.name)]
 
-    def _entry(self, entry: os.DirEntry[str], parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, int]]:
-        try:
-            if entry.is_file():
-                yield parts, entry.path, entry.stat().st_size
-            elif entry.is_dir():
-                yield from self._files(entry.path, parts)
-            else:
-                self.skipped.append(("/".join(parts), "a broken link" if entry.is_symlink() else "no plain file"))
-        except OSError as error:
-            self.skipped.append(("/".join(parts), _reason(error)))
+    def _skip(self, parts: Parts, why: str) -> None:
+        self.skipped.append(("/".join(parts), why))
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
         for place in places:
@@ -238,13 +255,7 @@ def is_hidden(name: str) -> bool:
 
 def readable(name: str) -> str:
     """A file's name as text: its bytes as UTF-8, or as Latin-1 where they are none."""
-    if name.isascii():
-        return name
-    raw = name.encode("utf-8", "surrogateescape")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+    return as_utf8(name.encode("utf-8", "surrogateescape"))[0].decode()
 
 
 def _reason(error: OSError) -> str:

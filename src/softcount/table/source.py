@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from softcount.errors import DataError
@@ -55,6 +56,7 @@ class Source(Protocol):
     """Rows that can be read again and again.
 
     `named`: columns have names. `text_file`: cells come from a text file. `notes`: what its owner should know.
+    What is known of the columns whatever their cells look like is said as in `PlainRows`.
     """
 
     keys: list[Key]
@@ -63,6 +65,11 @@ class Source(Protocol):
     n_rows: int | None
     chunk_rows: int
     notes: tuple[str, ...]
+    kinds: Mapping[Key, str]
+    whys: Mapping[Key, str]
+    aside: tuple[Key, ...]
+    default_target: str | None
+    files: Sequence[str]
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""
@@ -73,8 +80,22 @@ class Source(Protocol):
         ...
 
 
+class PlainRows:
+    """A source that knows of its columns only what their cells show.
+
+    `kinds` are what columns are, and `whys` the reason to give. Columns `aside` are no features unless declared so.
+    `default_target` is what to predict where nobody said. `files` are those that the rows are, where each is one.
+    """
+
+    kinds: Mapping[Key, str] = MappingProxyType({})
+    whys: Mapping[Key, str] = MappingProxyType({})
+    aside: tuple[Key, ...] = ()
+    default_target: str | None = None
+    files: Sequence[str] = ()
+
+
 @dataclass
-class ArrowSource:
+class ArrowSource(PlainRows):
     """Columns that are already in memory as an Arrow table."""
 
     table: Any
@@ -112,7 +133,7 @@ def _text_bytes(table: Any) -> int:
 
 
 @dataclass
-class SparseSource:
+class SparseSource(PlainRows):
     """A SciPy sparse matrix of counts, handed over as it is."""
 
     matrix: Any

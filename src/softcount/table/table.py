@@ -14,7 +14,7 @@ from softcount.table import wording
 from softcount.table.anchors import LOOKED_AT, anchor_of, log_anchor_of
 from softcount.table.arrays import arrow_of
 from softcount.table.chunk import Chunk
-from softcount.table.columns import Words, numbers
+from softcount.table.columns import MissingWords, numbers
 from softcount.table.dense import DenseSource
 from softcount.table.dense_encode import DenseEncoder
 from softcount.table.encode import (
@@ -80,7 +80,7 @@ class Table:
         self,
         source: Source,
         plans: Sequence[Plan],
-        words: Words,
+        words: MissingWords,
         missing: tuple[str, ...],
         *,
         sides: Sides = Sides(),  # noqa: B008 - frozen
@@ -94,7 +94,7 @@ class Table:
         self.notes = list(notes)
         self.closed = closed
         self.checked = checked
-        self._located: dict[Key, Any] = dict(located) if located is not None else {plan.key: plan.key for plan in plans}
+        self.located: dict[Key, Any] = dict(located) if located is not None else {plan.key: plan.key for plan in plans}
         self._texts = text_columns(self.plans, closed is not None, texts or {})
         self.schema = closed or Schema(tuple(plan.field for plan in plans), missing)
         self.bag_width: int | None = source.width if isinstance(source, SparseSource) else None
@@ -144,7 +144,7 @@ class Table:
                 block = piece.load()
                 counts = np.count_nonzero(np.isnan(block), axis=0) if block.dtype.kind == "f" else []
                 add_counts(
-                    self._deferred, {key: int(counts[place]) for key, place in self._located.items() if len(counts)}
+                    self._deferred, {key: int(counts[place]) for key, place in self.located.items() if len(counts)}
                 )
         return self._deferred
 
@@ -156,7 +156,7 @@ class Table:
         kept: dict[str, Any] = {
             "sides": self.sides,
             "closed": self.closed,
-            "located": self._located,
+            "located": self.located,
             "checked": self.checked,
             "texts": self._texts,
         }
@@ -178,12 +178,12 @@ class Table:
         """The columns to be read, by their name in the source."""
         wanted: dict[Key, Wanted] = {}
         for plan in self.plans:
-            if plan.key in self._located and (plan.field.used or (self.closed is None and is_watched(plan))):
+            if plan.key in self.located and (plan.field.used or (self.closed is None and is_watched(plan))):
                 if plan.key in self._texts:
-                    wanted |= {} if self._texts[plan.key].complete else {self._located[plan.key]: CELLS}
+                    wanted |= {} if self._texts[plan.key].complete else {self.located[plan.key]: CELLS}
                     continue
                 padded = plan.field.declared or self.closed is not None
-                wanted[self._located[plan.key]] = Wanted(plan.field.used and plan.field.kind.numeric, padded)
+                wanted[self.located[plan.key]] = Wanted(plan.field.used and plan.field.kind.numeric, padded)
         if self.sides.target is not None:
             wanted[self.sides.target.key] = Wanted(numeric=False)
         if self.sides.weight is not None:
@@ -192,7 +192,7 @@ class Table:
 
     def gather_words(self, run: Map = map) -> None:
         """Read the columns of text once to find their words, with `run` as the `map`; does nothing a second time."""
-        gather(self.source, self._texts, self._located, self.words, run)
+        gather(self.source, self._texts, self.located, self.words, run)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
             self.plans = [with_words(plan, self._texts) for plan in self.plans]
@@ -225,7 +225,7 @@ class Table:
         if isinstance(self.source, SparseSource):
             return BagEncoder()
         if isinstance(self.source, DenseSource):
-            coders, located = self._coders, self._located
+            coders, located = self._coders, self.located
             return DenseEncoder(self.source.array, self.plans, coders, located, self.words, closed, self.checked)
         return ArrowEncoder(self.plans, self._coders, self.words, closed, self._texts)
 
@@ -248,7 +248,7 @@ class Table:
     def _renamed(self, raw: Any) -> Any:
         if not isinstance(raw, Mapping):
             return raw
-        return {key: raw[name] for key, name in self._located.items() if name in raw}
+        return {key: raw[name] for key, name in self.located.items() if name in raw}
 
     def _labels(self, piece: Piece, raw: Any) -> np.ndarray | None:
         if self._label_coder is not None and self.sides.target is not None:

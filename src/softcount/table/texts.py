@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.arrays import arrow_of, truths_of_array
-from softcount.table.columns import Cells, Words, cells_of, flat
+from softcount.table.columns import Cells, MissingWords, cells_of, flat
 from softcount.table.frames import arrow_column, is_frame, is_missing
 from softcount.table.plan import Plan
 from softcount.table.schema import MISSING, Key, Kind
 from softcount.table.source import Piece, Source, Wanted
-from softcount.text import Block, Chosen, Gathered, Reading, block_of, matrix_of
-from softcount.text import Words as Spelled
+from softcount.text import Block, Chosen, Gathered, Reading, Words, block_of, matrix_of
+
+if TYPE_CHECKING:
+    from softcount.table.table import Table
 
 Map = Callable[..., Iterable[Any]]
 """How work is done over pieces: `map` itself, or the `map` of a pool of threads."""
@@ -38,7 +40,7 @@ MOST_HELD = 64_000_000
 SHORT = 64
 """Bytes of the longest cell that is compared with the words for a missing one."""
 
-NO_WORDS = Spelled.of(())
+NO_WORDS = Words.of(())
 
 
 def is_text(said: Any) -> bool:
@@ -57,14 +59,14 @@ class TextColumn:
     """
 
     reading: Reading
-    words: Spelled | None = None
+    words: Words | None = None
     chosen: Chosen | None = None
     places: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=np.int32))
     held: dict[int, Block] = field(default_factory=dict)
     complete: bool = False
     lost: int = 0
 
-    def bag(self, piece: Piece, key: Key, cells: Any, missing: Words) -> Any:
+    def bag(self, piece: Piece, key: Key, cells: Any, missing: MissingWords) -> Any:
         """The rows of a piece as a matrix: 1 where there is a document, then how often each word occurs in it.
 
         Without cells, and where nothing is held, no row has a document.
@@ -100,7 +102,7 @@ def bag_holes(bag: Any) -> tuple[int, int]:
 # -- cells to blocks
 
 
-def read_cells(key: Key, column: Any, reading: Reading, missing: Words) -> tuple[Block, np.ndarray]:
+def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -> tuple[Block, np.ndarray]:
     """The words of a column's cells, and which of the cells are documents."""
     cells = documents_of(key, column, missing)
     return block_of(cells, reading), truths_of_array(cells.is_valid(), False)
@@ -119,7 +121,7 @@ def no_documents(n_rows: int) -> Block:
     return Block(np.zeros(n_rows + 1, dtype=np.int64), nothing, nothing, NO_WORDS)
 
 
-def documents_of(key: Key, column: Any, missing: Words) -> Any:
+def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
     """A column as text, null where there is no document; numbers, dates and truth values as they are written.
 
     In a text file, and wherever words for a missing cell were asked for, a cell that is one of them is missing, and
@@ -169,18 +171,18 @@ def text_columns(plans: Iterable[Plan], closed: bool, older: Mapping[Key, TextCo
             reading = plan.field.reading or DEFAULT_READING
             old = older.get(plan.key)
             if closed:
-                found[plan.key] = TextColumn(reading, _spelled(plan.field.levels))
+                found[plan.key] = TextColumn(reading, _words(plan.field.levels))
             else:
                 found[plan.key] = old if old is not None and old.reading == reading else TextColumn(reading)
     return found
 
 
-def _spelled(levels: Any) -> Spelled:
-    return levels if isinstance(levels, Spelled) else Spelled.of(levels)
+def _words(levels: Any) -> Words:
+    return levels if isinstance(levels, Words) else Words.of(levels)
 
 
 def gather(
-    source: Source, columns: Mapping[Key, TextColumn], located: Mapping[Key, Key], missing: Words, run: Map
+    source: Source, columns: Mapping[Key, TextColumn], located: Mapping[Key, Key], missing: MissingWords, run: Map
 ) -> None:
     """Read the columns whose words are not known yet, all in one pass, and choose the words of each.
 
@@ -209,8 +211,8 @@ def gather(
 
 def _compact(block: Block) -> Block:
     """The same counts in as few bytes as they need, of words known by their number alone."""
-    small = block.counts.max(initial=0) < 256
-    return Block(block.indptr, block.ids, block.counts.astype(np.uint8 if small else np.int32), NO_WORDS)
+    least = np.min_scalar_type(int(block.counts.max(initial=0)))
+    return Block(block.indptr, block.ids, block.counts.astype(least), NO_WORDS)
 
 
 def held_pieces(columns: Mapping[Key, TextColumn]) -> Iterator[Piece]:
@@ -240,7 +242,8 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
             if not kept:
                 notes.append(f"{name} is text without words: {_why_none(column.chosen)}")
             if kept == most and len(column.chosen.columns) > kept:
-                but = f", save that one met {column.lost:,} times or fewer may be missed" if column.lost else ""
+                met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
+                but = f", save that one met {met} may be missed" if column.lost else ""
                 notes.append(f"{name} has more than {most:,} different words: the most frequent {most:,} are kept{but}")
     return notes
 
@@ -265,6 +268,19 @@ def _why_none(chosen: Any) -> str:
         return f"none in {chosen.n_documents:,} documents; look at the pattern of a word and at the stop words"
     met = f"of {len(chosen.columns):,} different ones none is kept"
     return f"{met}; lower min_count, min_df or drop_top, or raise max_df"
+
+
+def document_at(table: Table, key: Key, row: int) -> str | None:
+    """The document at a row, counted from 0, as it was written; None where it is missing, or the column not there."""
+    name = table.located.get(key)
+    if name is None:
+        return None
+    for piece in table.source.pieces({name: CELLS}):
+        if piece.start <= row < piece.start + piece.n_rows:
+            cell = piece.load()[name].slice(row - piece.start, 1)
+            found: str | None = documents_of(key, cell, table.words)[0].as_py()
+            return found
+    return None
 
 
 # -- documents given without a table

@@ -42,13 +42,19 @@ class Block:
 def block_of(documents: Any, reading: Reading) -> Block:
     """The words of documents: an Arrow array of strings, or a list of them; a null is a document without words."""
     span = spelled(documents)
-    if reading.pattern is None and worth_bytes(span.size):
+    if reading.pattern is None and worth_bytes(span.size * _effort(reading)):
         from softcount.text import compiled
 
         indptr, ids, counts, words = compiled.counted(span, reading, partial(_stopped, reading))
         return Block(indptr, ids, counts, Words(*words))
     indptr, ids, counts, found = plain.counted(span.texts(), reading)
     return Block(indptr, ids, counts, Words.of(found))
+
+
+def _effort(reading: Reading) -> int:
+    """How much longer than for single words plain Python takes, about."""
+    low, high = reading.ngrams
+    return (high - low + 1) * (1 if reading.analyzer == "word" else 6)
 
 
 def _stopped(reading: Reading, words: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from softcount.text.block import Block
 from softcount.text.lookup import Lookup
 from softcount.text.reading import Reading
+from softcount.text.size import worth_bytes
 from softcount.text.words import Words
 
 TOO_MANY = 4
@@ -35,9 +36,9 @@ class Chosen:
 class Gathered:
     """Words of blocks, added one after another; which is first does not change what is chosen.
 
-    With `max_words`, the rarest are given up whenever four times as many are held, and more than a million. A word given
-    up has lost what was counted of it and, met again, is a new one: counts are then low by at most `lost`, and a note
-    says so.
+    With `max_words`, the rarest are given up whenever four times as many are held, and more than a million. A word
+    given up has lost what was counted of it and, met again, is a new one: counts are then low by at most `lost`, and a
+    note says so.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -59,8 +60,13 @@ class Gathered:
         """
         ids = self._words.learn(block.words)
         self._make_room()
-        self.counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
-        self.documents[ids] += np.bincount(block.ids, minlength=len(ids))
+        if worth_bytes(len(block.ids)):
+            from softcount.text import compiled
+
+            compiled.add(ids, block, self.counts, self.documents)
+        else:
+            self.counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
+            self.documents[ids] += np.bincount(block.ids, minlength=len(ids))
         self.n_documents += block.n_documents if n_documents is None else n_documents
         if self._numbers is not None:
             ids = self._numbers[ids]

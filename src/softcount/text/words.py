@@ -30,7 +30,8 @@ class Words(Sequence[str]):
     _places: dict[bytes, int] | None
 
     def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
-        self.data, self.offsets = data, offsets
+        # Compiled kernels read both by their addresses.
+        self.data, self.offsets = np.ascontiguousarray(data, np.uint8), np.ascontiguousarray(offsets, np.int64)
         self._cells = self._places = None
 
     @classmethod
@@ -55,8 +56,7 @@ class Words(Sequence[str]):
         """The words as an Arrow array of `large_string`, which shares their bytes."""
         import pyarrow as pa
 
-        offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
-        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(self.data))
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.data, self.offsets)
@@ -104,8 +104,8 @@ class Words(Sequence[str]):
             from softcount.text import compiled
 
             return Words(*compiled.take((self.data, self.offsets), places))
-        words = [self.data[self.offsets[at] : self.offsets[at + 1]].tobytes() for at in places.tolist()]
-        return Words.of_bytes(words)
+        words = self.spelled()
+        return Words.of_bytes([words[place] for place in places.tolist()])
 
     def order(self) -> np.ndarray:
         """The places of the words in the order of their spelling: that of their bytes is that of their code points."""
@@ -140,8 +140,10 @@ def matrix_of(block: Block, columns: np.ndarray, width: int, dtype: Any = np.flo
     if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
         from softcount.text import compiled
 
-        ends, indices, values = compiled.placed(block, columns, width, dtype)
-        rows = sparse.csr_matrix((values, indices, _narrow(ends)), shape=(len(ends) - 1, width))
+        indices, values = np.empty(len(block.ids), np.int32), np.empty(len(block.ids), dtype)
+        ends = compiled.place(block, columns, width, indices, values)
+        cells = values[: ends[-1]], indices[: ends[-1]], _narrow(ends)
+        rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
         rows.has_canonical_format = True
         return rows
     place = columns[block.ids]

@@ -12,6 +12,8 @@ from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.table import Table
+from softcount.table.bytestream import as_utf8
+from softcount.table.frames import is_missing
 
 ENOUGH = 1 << 22
 """Characters of a piece: enough to be worth a thread, little enough to hold several."""
@@ -144,22 +146,13 @@ def _document(value: Any, place: int, met: Met) -> str | None:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            met.latin += 1
-            return value.decode("latin-1")
+        spelled, latin = as_utf8(value)
+        met.latin += latin
+        return spelled.decode()
     if hasattr(value, "as_py"):  # an Arrow scalar
         return _document(value.as_py(), place, met)
-    if _is_missing(value):
+    if is_missing(value):
         return None
     split = isinstance(value, Sequence) and all(isinstance(word, str) for word in value)
     remedy = "Words already apart: join them, ' '.join(words)." if split else "Make it text: str(value)."
     raise DataError(f"document {place} is {value!r:.60} ({type(value).__name__}), not text. {remedy}")
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, and what pandas has for them."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

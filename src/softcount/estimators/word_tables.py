@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from softcount.models.answers import label
 from softcount.models.fitted import Fitted
 from softcount.models.marks import Moved, marks, moved, row_of, spots, text_leaves
 from softcount.table import Key, Table
-from softcount.table.cells import document_at
+from softcount.table.texts import document_at
 
 
 def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) -> Any:
     """The marking words of every class, class by class."""
     import pyarrow as pa
 
-    figures = ("word", "log_odds", "evidence", "count", "elsewhere")
     lines = [
-        {"class": name, "column": label(leaf.key)} | {figure: getattr(mark, figure) for figure in figures}
+        {"class": name, "column": label(leaf.key)} | asdict(mark)
         for leaf in text_leaves(fitted, key)
         for name, own in zip(names, marks(fitted, leaf, most), strict=True)
         for mark in own
     ]
     types: list[tuple[str, Any]] = [("class", pa.array(names).type), ("column", pa.string()), ("word", pa.string())]
-    types += [(figure, pa.float64()) for figure in figures[1:]]
+    types += [(figure, pa.float64()) for figure in ("log_odds", "evidence", "count", "elsewhere")]
     return pa.Table.from_pylist(lines, schema=pa.schema(types))
 
 
