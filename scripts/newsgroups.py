@@ -93,8 +93,9 @@ def page(found: dict[int, np.ndarray], with_em: dict[float, np.ndarray]) -> str:
         "",
         "## With messages whose group nobody told",
         "",
-        f"{LABELLED} messages with their groups, {UNLABELLED:,} without, the rest to be tried on; {DRAWS} draws. The",
-        "labelled ones alone choose their words among themselves, by the same rule.",
+        f"{LABELLED} messages with their groups, {UNLABELLED:,} without, the rest to be tried on; {DRAWS} draws. Words are",
+        "chosen among the labelled messages in both cases: no other word can tell a group before EM begins, and with all",
+        "50,000 words of all messages the prior drowned what 300 of them say (a prior of 1 then lost ten points).",
         "",
         "| prior | labelled alone | with EM | gain, points | by draw |",
         "|---:|---:|---:|---:|---|",
@@ -104,10 +105,6 @@ def page(found: dict[int, np.ndarray], with_em: dict[float, np.ndarray]) -> str:
         gains = ", ".join(f"{100 * (b - a):+.1f}" for a, b in rows)
         lines.append(f"| {prior:g} | {alone:.3f} | {joint:.3f} | {100 * (joint - alone):+.1f} | {gains} |")
     lines += [
-        "",
-        "A prior of 1 imagines every one of 50,000 words once in every group: more than 300 messages hold. With so many",
-        "words and so few labels the groups are then more alike than the messages say, and EM follows the prior; say",
-        "`prior=0.1`.",
         "",
     ]
     return "\n".join(lines)

@@ -69,7 +69,7 @@ def test_what_a_spreadsheet_calls_missing_is_a_word_in_a_list_of_documents():
 
 
 def by_hand(model: str, texts: list[str | None], labels: list[int], weights: list[float], text: str | None) -> Any:
-    """Log-posterior of two classes with a prior of 1 and class shares as counted, word by word."""
+    """Log-posterior of two classes with a prior of 1, word by word; complement takes classes as equally likely."""
     read = [None if t is None else Counter(w for w in t.lower().split() if len(w) > 1) for t in texts]
     known = sorted({word for bag in read if bag is not None for word in bag})
     asked = Counter() if text is None else Counter(w for w in text.lower().split() if w in known)
@@ -77,7 +77,7 @@ def by_hand(model: str, texts: list[str | None], labels: list[int], weights: lis
     for group in (0, 1):
         rows = [(bag, w) for bag, k, w in zip(read, labels, weights, strict=True) if k == group]
         other = [(bag, w) for bag, k, w in zip(read, labels, weights, strict=True) if k != group]
-        score = math.log(sum(w for _, w in rows) / sum(weights))
+        score = 0.0 if model == "complement" else math.log(sum(w for _, w in rows) / sum(weights))
         there = sum(w for bag, w in rows if bag is not None)
         for word in known if text is not None else ():
             if model == "bernoulli":

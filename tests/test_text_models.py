@@ -182,12 +182,26 @@ def test_a_weight_on_unlabelled_documents_is_so_many_documents() -> None:
 def test_a_prior_that_drowns_the_labelled_documents_is_said() -> None:
     rng = np.random.default_rng(19)
     texts = [" ".join(f"word{k}" for k in rng.integers(0, 2000, 40)) for _ in range(200)]
-    names = [*"uvuv", *[None] * 196]
+    names = [*"uv" * 20, *[None] * 160]
     loud = sc.NaiveBayes(kinds={"text": "text"}, max_iter=2).fit({"text": texts}, names)
     quiet = sc.NaiveBayes(kinds={"text": "text"}, max_iter=2, prior=0.01).fit({"text": texts}, names)
-    said = r"the prior imagines .* words in every class, and the labelled documents have about 80"
+    said = r"the prior imagines .* words in every class, and the labelled documents have about 800"
     assert any(re.search(said, note) for note in loud.notes_)
     assert not any("imagines" in note for note in quiet.notes_)
+
+
+def test_words_are_chosen_among_the_labelled_documents() -> None:
+    texts = ["red red wine", "white wine", "white white hops", "red barley", "barley hops hops", None]
+    names = ["a", "b", None, None, None, None]
+    kinds = {"text": sc.Text(min_count=2)}
+    model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
+    alone = sc.NaiveBayes(kinds=kinds).fit({"text": texts[:2]}, names[:2])
+    assert list(model.levels_["text"]) == list(alone.levels_["text"]) == ["red", "wine"]
+    assert any("words are those of the 2 labelled rows" in note for note in model.notes_)
+    of_all = sc.Mixture(2, kinds=kinds, random_state=0).fit({"text": texts}, names)
+    assert list(of_all.levels_["text"]) == ["barley", "hops", "red", "white", "wine"]
+    frame = {"text": texts, "kind": names}
+    assert list(sc.NaiveBayes(kinds=kinds).fit(frame, "kind").levels_["text"]) == ["red", "wine"]
 
 
 def test_a_prior_by_evidence_is_chosen_by_the_labelled_documents() -> None:

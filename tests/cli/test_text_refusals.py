@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +105,23 @@ def test_an_empty_document_among_odd_rows_is_said_to_be_empty(tmp_path: Path) ->
 def test_a_target_that_is_all_there_is_leaves_nothing(tmp_path: Path) -> None:
     result: Result = CliRunner().invoke(main, ["fit", "mail", "--target", "text"])
     refused(result, "no column is left to model (there is no other)")
+
+
+def test_rows_that_fit_worst_are_named_by_their_files() -> None:
+    lines = run("show", "spam.sc", "mail", "--anomalies", 2).stdout.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("Rows that fit worst"))
+    assert lines[place + 1].split()[:3] == ["row", "file", "score"]
+    assert lines[place + 2].split()[1].startswith(("ham/", "spam/"))
+    data = json.loads(run("show", "spam.sc", "mail", "--json").stdout)["data"]
+    assert all(odd["file"].endswith(".txt") for odd in data["anomalies"])
+    assert all(member["file"].startswith("ham/") for member in data["classes"][0]["surest"])
+
+
+def test_documents_do_not_fill_the_line_that_refuses_them(tmp_path: Path) -> None:
+    for place in range(4):
+        (tmp_path / str(place % 2)).mkdir(exist_ok=True)
+        (tmp_path / str(place % 2) / str(place)).write_text(f"{place} words " * 10_000)
+    refused(run("fit", tmp_path, "--kind", "text=normal"), "row 1 holds", "--kind text=text")
+    refused(run("fit", tmp_path, "--kind", "text=bernoulli"), "has 4 values")
+    for kind in ("normal", "bernoulli"):
+        assert len(run("fit", tmp_path, "--kind", f"text={kind}").stderr) < 500

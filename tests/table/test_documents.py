@@ -298,7 +298,7 @@ def test_the_unpacked_copy_goes_with_the_source(tmp_path: Path, monkeypatch: Any
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"a,b\n1,2\n", b"x" * 600, bytes(600), gzip.compress(b"a,b\n1,2\n"), b"\x1f\x8b"]
+    "content", [b"", b"a,b\n1,2\n", b"x" * 600, bytes(600), gzip.compress(b"a,b\n1,2\n", mtime=0), b"\x1f\x8b"]
 )
 def test_other_files_are_no_tar_files(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "f").write_bytes(content)

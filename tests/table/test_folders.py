@@ -59,3 +59,10 @@ def test_utf_16_is_binary_and_said_to_be_what_it_is(tmp_path: Path) -> None:
     assert "1 of them begins like UTF-16, to be used once converted to UTF-8" in source.notes
     with pytest.raises(DataError, match="2 of them begin like UTF-16"):
         opened(write(tmp_path / "wide", {name: "see you".encode("utf-16") for name in "ab"}))
+
+
+def test_classes_one_folder_further_down_are_pointed_at(tmp_path: Path) -> None:
+    write(tmp_path / "outer" / "mail", MAIL)
+    (noted,) = opened(tmp_path / "outer").notes[1:]
+    assert noted == f"all documents are in folders of 'mail'; to tell those apart: {tmp_path / 'outer' / 'mail'}"
+    assert not any("to tell those apart" in note for note in opened(tmp_path / "outer" / "mail").notes)

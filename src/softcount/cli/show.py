@@ -19,8 +19,8 @@ from softcount.cli.options import (
 if TYPE_CHECKING:
     from softcount.cli.engine import OnlyCentres
     from softcount.cli.reading import Cells
-    from softcount.models.classes import Sorting
     from softcount.models.fitted import Fitted
+    from softcount.report.classes import SortedRows
 
 EPILOG = """\b
 Examples:
@@ -78,11 +78,11 @@ def command(
         show_centres(found, json_wanted)
         return
     cells = Cells(missing, no_header, lines_way(lines))
-    sorting = None if data is None else sort(fitted, data, cells, 10 if anomalies is None else anomalies)
+    rows = None if data is None else sort(fitted, data, cells, 10 if anomalies is None else anomalies)
     if json_wanted:
-        put_document(model_document(fitted, sorting, data or ""))
+        put_document(model_document(fitted, rows))
     else:
-        put_page(model_page(fitted, sorting, data or ""))
+        put_page(model_page(fitted, rows))
 
 
 def show_centres(found: OnlyCentres, json_wanted: bool) -> None:
@@ -96,14 +96,15 @@ def show_centres(found: OnlyCentres, json_wanted: bool) -> None:
         put_page(centres_page(found.centres, found.names))
 
 
-def sort(fitted: Fitted, data: str, cells: Cells, anomalies: int) -> Sorting:
+def sort(fitted: Fitted, data: str, cells: Cells, anomalies: int) -> SortedRows:
     """The rows of the table, sorted into the model's classes."""
     from softcount.cli import engine
     from softcount.cli.met import say_what_was_met
+    from softcount.report.classes import SortedRows as Rows
     from softcount.run.progress import progress_on
 
     with progress_on(sys.stderr) as tell:
         table = engine.open_like(fitted, data, cells, tell)
         sorting = engine.sort_rows(fitted, table, anomalies)
     say_what_was_met(fitted, table)
-    return sorting
+    return Rows(sorting, data, table.source.files)

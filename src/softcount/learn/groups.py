@@ -116,7 +116,7 @@ def prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
             "prior: an older model's counts are for known classes (NaiveBayes): a mixture's groups have no names. "
             "To start from an older mixture give it as init."
         )
-    return retyping(table, lambda t: _prepare(t, plan, threads), threads)
+    return retyping(table, lambda t: _prepare(t, plan, threads), threads, known_classes=False)
 
 
 def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:

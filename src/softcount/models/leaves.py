@@ -13,6 +13,7 @@ from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Joint, Setting, Text
 from softcount.families.joint import joint_of
 from softcount.models.plates import Leaf
+from softcount.table import wording
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.text import Reading
 
@@ -129,7 +130,8 @@ def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -
     family = family or FAMILIES[BY_KIND[spec.kind]]()
     if family.name == "bernoulli" and len(spec.levels) > 2:
         raise DataError(
-            f"column {spec.key!r} is Bernoulli, but has {len(spec.levels)} values: {list(spec.levels)[:5]}. "
+            f"column {spec.key!r} is Bernoulli, but has {len(spec.levels)} values: "
+            f"{', '.join(wording.cell(level) for level in list(spec.levels)[:5])}. "
             "Declare it categorical."
         )
     anchor, scale = np.array([spec.anchor]), np.array([spec.scale])

@@ -88,11 +88,11 @@ class Twofold:
 
     def sum(self, axis: int, keepdims: bool = False) -> Twofold:
         """The total along one axis, added slice by slice so that nothing is lost."""
-        parts = range(self.hi.shape[axis])
-        shape = tuple(n for i, n in enumerate(self.hi.shape) if i != axis % self.hi.ndim)
-        total = Twofold.of(np.zeros(shape))
-        for part in parts:
-            total = total + Twofold(self.hi.take(part, axis), self.lo.take(part, axis))
+        # Views: for every slice `take` would copy the whole of an array whose columns come first, as words do.
+        hi, lo = np.moveaxis(self.hi, axis, 0), np.moveaxis(self.lo, axis, 0)
+        total = Twofold.of(np.zeros(hi.shape[1:]))
+        for part in range(len(hi)):
+            total = total + Twofold(hi[part], lo[part])
         return total.spread(axis) if keepdims else total
 
     def spread(self, axis: int) -> Twofold:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softcount.report.document import key_text
 from softcount.report.page import Page
@@ -83,10 +83,21 @@ def value_text(value: Any) -> str:
 # -- a table, sorted into the classes
 
 
-def add_sorting(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
+class SortedRows(NamedTuple):
+    """A table's rows, sorted into classes: who is where, what the table is called, and the rows' files if they are."""
+
+    sorting: Sorting
+    data: str
+    files: Sequence[str] = ()
+
+    def file(self, row: int) -> dict[str, str]:
+        return {"file": self.files[row]} if self.files else {}
+
+
+def add_sorting(page: Page, fitted: Fitted, rows: SortedRows) -> None:
     """Who is in which class and how certainly, and the rows that fit worst."""
-    _add_members(page, fitted, sorting, data)
-    _add_odd(page, fitted, sorting)
+    _add_members(page, fitted, rows.sorting, rows.data)
+    _add_odd(page, fitted, rows)
 
 
 def _add_members(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
@@ -118,13 +129,17 @@ def _members(members: list[Member]) -> str:
     return ", ".join(f"{member.row + 1} ({share(member.probability)})" for member in members) or "-"
 
 
-def _add_odd(page: Page, fitted: Fitted, sorting: Sorting) -> None:
-    if not sorting.odd:
+def _add_odd(page: Page, fitted: Fitted, found: SortedRows) -> None:
+    if not found.sorting.odd:
         return
     names = class_names(fitted)
     page.heading("Rows that fit worst (score: nats more surprising than is usual in their class)")
-    rows = [(str(odd.row + 1), _figure(odd.score), _class_of(odd, names), because(odd)) for odd in sorting.odd]
-    page.grid(("row", "score", "likeliest", "because"), rows, right=("row", "score"))
+    rows = [
+        (str(odd.row + 1), *found.file(odd.row).values(), _figure(odd.score), _class_of(odd, names), because(odd))
+        for odd in found.sorting.odd
+    ]
+    headings = ("row", *found.file(0), "score", "likeliest", "because")
+    page.grid(headings, rows, right=("row", "score"))
 
 
 def _class_of(odd: Odd, names: list[str]) -> str:
@@ -183,12 +198,12 @@ def influence_document(cards: list[Card], ranked: list[tuple[Any, float]]) -> li
     ]
 
 
-def sorting_document(fitted: Fitted, sorting: Sorting, data: str) -> dict[str, Any]:
+def sorting_document(fitted: Fitted, found: SortedRows) -> dict[str, Any]:
     from softcount.models.classes import relative
 
-    names, groups = fitted.names, fitted.n_groups
+    names, groups, sorting = fitted.names, fitted.n_groups, found.sorting
     return {
-        "name": data,
+        "name": found.data,
         "rows": sorting.rows,
         "entropy": sorting.entropy,
         "relative_entropy": relative(sorting.entropy, groups),
@@ -199,12 +214,12 @@ def sorting_document(fitted: Fitted, sorting: Sorting, data: str) -> dict[str, A
                 "rows": crowd.rows,
                 "entropy": crowd.entropy,
                 "relative_entropy": relative(crowd.entropy, groups),
-                "surest": [_member_document(member) for member in crowd.most],
-                "least_sure": [_member_document(member) for member in crowd.least],
+                "surest": [_member_document(member) | found.file(member.row) for member in crowd.most],
+                "least_sure": [_member_document(member) | found.file(member.row) for member in crowd.least],
             }
             for name, crowd in zip(names, sorting.crowds, strict=True)
         ],
-        "anomalies": [_odd_document(odd, names) for odd in sorting.odd],
+        "anomalies": [_odd_document(odd, names) | found.file(odd.row) for odd in sorting.odd],
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from softcount.report.classes import (
+    SortedRows,
     add_cards,
     add_sorting,
     card_document,
@@ -23,7 +24,6 @@ from softcount.report.text import counted, listed, number, share
 from softcount.report.words import add_marks, marks_document
 
 if TYPE_CHECKING:
-    from softcount.models.classes import Sorting
     from softcount.models.fitted import Fitted
 
 MOST_COLUMNS = 10
@@ -33,7 +33,7 @@ SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more get a table each."""
 
 
-def model_page(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -> Page:
+def model_page(fitted: Fitted, rows: SortedRows | None = None) -> Page:
     """What a model holds, for `softcount show`; with a table sorted into its classes, who is in them."""
     page = Page()
     page.heading(headline(fitted))
@@ -45,8 +45,8 @@ def model_page(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -
     add_apart(page, fitted, brief=False)
     if fitted.n_groups > 1:
         add_cards(page, fitted)
-    if sorting is not None:
-        add_sorting(page, fitted, sorting, data)
+    if rows is not None:
+        add_sorting(page, fitted, rows)
     _add_columns(page, fitted)
     add_notes(page, fitted.notes)
     return page
@@ -151,7 +151,7 @@ def add_notes(page: Page, notes: list[str]) -> None:
         page.lines(notes)
 
 
-def model_document(fitted: Fitted, sorting: Sorting | None = None, data: str = "") -> dict[str, Any]:
+def model_document(fitted: Fitted, rows: SortedRows | None = None) -> dict[str, Any]:
     """What a model holds, as data; with a table sorted into its classes, that too."""
     cards = fitted.cards()
     return {
@@ -171,7 +171,7 @@ def model_document(fitted: Fitted, sorting: Sorting | None = None, data: str = "
         "starts": _starts_document(fitted),
         "selection": selection_document(fitted),
         "notes": list(fitted.notes),
-        "data": None if sorting is None else sorting_document(fitted, sorting, data),
+        "data": None if rows is None else sorting_document(fitted, rows),
     }
 
 

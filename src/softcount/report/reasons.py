@@ -97,10 +97,10 @@ def _ranked(line: Mapping[str, Any], held: Cells) -> list[tuple[str, ...]]:
 def signed(value: float) -> str:
     """A figure with its sign; nothing is plainly 0.
 
-    >>> signed(2.13456), signed(-0.2), signed(0.0)
-    ('+2.13', '-0.20', '0')
+    >>> signed(2134.56), signed(-0.2), signed(0.0)
+    ('+2,134.56', '-0.20', '0')
     """
-    return "0" if value == 0 else f"{value:+.2f}"
+    return "0" if value == 0 else f"{value:+,.2f}"
 
 
 def bar(value: float, most: float, width: int = 20) -> str:

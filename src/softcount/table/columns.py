@@ -207,6 +207,8 @@ def _refuse_word(places: np.ndarray, wanted: np.ndarray, texts: list[Any], key: 
     where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
     if word.casefold() in _INFINITE:
         raise DataError(f"{where} Infinite values cannot be counted; if it means missing: --missing {word}")
+    if len(word) > wording.LONGEST:  # a document, which is neither a mark nor a level
+        raise DataError(f"{where} If it is text: --kind {key}=text; or leave it out: --kind {key}=ignore")
     raise DataError(f"{where} If it means missing: --missing {word}; if it is a category: --kind {key}=categorical")
 
 

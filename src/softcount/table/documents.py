@@ -6,6 +6,7 @@ NUL byte is binary and left out, which is noted too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.table.bytestream import Progress, TextFile, as_utf8
 from softcount.table.schema import Key
-from softcount.table.shelves import AGAIN, Shelf
+from softcount.table.shelves import AGAIN, FolderShelf, Shelf
 from softcount.table.source import ArrowSource, Piece, PlainRows, Wanted
 from softcount.table.texts import TEXT
 
@@ -143,10 +144,19 @@ class DocumentsSource(PlainRows):
             yield f"{lead} to folders that are read anyway, and not followed: {_some(again)}"
         if all(name.lower().endswith(TABLES) for name in self.files):
             yield f"each file is read as one document; for a table, name it: {self.files[0]}"
+        yield from self._one_folder()
         loose = sum(folder is None for folder in self.classes)
         if self.default_target is not None and loose:
             lie = "1 document lies" if loose == 1 else f"{loose:,} documents lie"
             yield f"{lie} beside the sub-folders, without a class"
+
+    def _one_folder(self) -> Iterator[str]:
+        """Where everything lies in the folders of one folder, those may be the classes that were meant."""
+        top = self.classes[0]
+        if top is None or {*self.classes} != {top} or not all(name.count("/") > 1 for name in self.files):
+            return
+        if isinstance(self.shelf, FolderShelf):
+            yield f"all documents are in folders of {top!r}; to tell those apart: {os.path.join(self.shelf.name, top)}"
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         step = max(1, len(self._places) // LOOKED_AT)

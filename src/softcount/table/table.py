@@ -39,6 +39,7 @@ from softcount.table.texts import (
     notes_on,
     refuse_wordless,
     text_columns,
+    told_by,
     with_words,
 )
 from softcount.table.vocabulary import MOST_LEVELS, OTHER, in_order, order_codes
@@ -68,6 +69,11 @@ class Sides:
     weight: Key | None = None
     labels: np.ndarray | None = None
     weights: np.ndarray | None = None
+
+    @property
+    def gaps(self) -> bool:
+        """Whether some rows may have no label; of a column one knows when it is read."""
+        return self.target is not None or (self.labels is not None and bool((self.labels < 0).any()))
 
 
 class Table:
@@ -164,7 +170,8 @@ class Table:
 
     def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
         """The columns of text as they were read, for a table of the same rows where the same cells are missing."""
-        return self._texts if self.closed is None and missing == self.schema.missing else {}
+        read = self.closed is None and missing == self.schema.missing
+        return self._texts if read and all(text.among is None for text in self._texts.values()) else {}
 
     def _coder(self, plan: Plan) -> LevelCoder:
         closed = self.closed is not None
@@ -190,9 +197,10 @@ class Table:
             wanted[self.sides.weight] = Wanted(numeric=True, padded=True)
         return wanted
 
-    def gather_words(self, run: Map = map) -> None:
-        """Read the columns of text once to find their words, with `run` as the `map`; does nothing a second time."""
-        gather(self.source, self._texts, self.located, self.words, run)
+    def gather_words(self, run: Map = map, labelled: bool = False) -> None:
+        """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows."""
+        told = told_by(self.sides.target, self._labels) if labelled and self.sides.gaps else None
+        gather(self.source, self._texts, self.located, self.words, run, told)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
             self.plans = [with_words(plan, self._texts) for plan in self.plans]

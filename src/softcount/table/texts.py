@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.table import wording
 from softcount.table.arrays import arrow_of, truths_of_array
+from softcount.table.chunk import UNKNOWN
 from softcount.table.columns import Cells, MissingWords, cells_of, flat
 from softcount.table.frames import arrow_column, is_frame, is_missing
 from softcount.table.plan import Plan
@@ -55,7 +56,8 @@ class TextColumn:
     `held` has, by the first row of each piece, its words by the numbers under which they were gathered, and `places`
     the column of a bag that each number became. A table read for prediction has only the `words` of its model.
     `complete`: every piece is held, so that no document need be read again. `lost`: how often a word may have been met
-    that was given up while too many were gathered.
+    that was given up while too many were gathered. `among`: how many labelled rows the words were chosen among, where
+    others have no label.
     """
 
     reading: Reading
@@ -65,6 +67,7 @@ class TextColumn:
     held: dict[int, Block] = field(default_factory=dict)
     complete: bool = False
     lost: int = 0
+    among: int | None = None
 
     def bag(self, piece: Piece, key: Key, cells: Any, missing: MissingWords) -> Any:
         """The rows of a piece as a matrix: 1 where there is a document, then how often each word occurs in it.
@@ -163,6 +166,19 @@ def without_marks(column: Any, marks: frozenset[str]) -> Any:
 # -- the pass that gathers
 
 
+class Told(NamedTuple):
+    """Which rows have a label: columns to be read beside the text, and how the rows of a piece tell."""
+
+    wanted: Mapping[Key, Wanted]
+    rows: Callable[[Piece, Any], np.ndarray]
+
+
+def told_by(target: Plan | None, labels: Callable[[Piece, Any], Any]) -> Told:
+    """Rows that have a label in the column `target`, or where `labels` has them from."""
+    wanted = {} if target is None else {target.key: Wanted(numeric=False)}
+    return Told(wanted, lambda piece, cells: labels(piece, cells) != UNKNOWN)
+
+
 def text_columns(plans: Iterable[Plan], closed: bool, older: Mapping[Key, TextColumn]) -> dict[Key, TextColumn]:
     """The columns of text that are used; what an earlier table of the same rows has gathered stays."""
     found: dict[Key, TextColumn] = {}
@@ -182,30 +198,43 @@ def _words(levels: Any) -> Words:
 
 
 def gather(
-    source: Source, columns: Mapping[Key, TextColumn], located: Mapping[Key, Key], missing: MissingWords, run: Map
+    source: Source,
+    columns: Mapping[Key, TextColumn],
+    located: Mapping[Key, Key],
+    missing: MissingWords,
+    run: Map,
+    told: Told | None = None,
 ) -> None:
     """Read the columns whose words are not known yet, all in one pass, and choose the words of each.
 
-    Pieces may be read by several threads; their words are numbered in the order of the rows.
+    Pieces may be read by several threads; their words are numbered in the order of the rows. With `told`, words are
+    chosen among the rows that have a label.
     """
     new = {key: column for key, column in columns.items() if column.words is None}
     if not new:
         return
 
-    def read(piece: Piece) -> tuple[int, list[tuple[Block, np.ndarray]]]:
+    def read(piece: Piece) -> tuple[int, np.ndarray, list[tuple[Block, np.ndarray]]]:
         cells = piece.load()
-        return piece.start, [read_cells(key, cells[located[key]], new[key].reading, missing) for key in new]
+        known = np.ones(piece.n_rows, dtype=bool) if told is None else told.rows(piece, cells)
+        return piece.start, known, [read_cells(key, cells[located[key]], new[key].reading, missing) for key in new]
 
     gathered = {key: Gathered(column.reading) for key, column in new.items()}
     held: dict[Key, dict[int, Block]] = {key: {} for key in new}
     room = MOST_HELD
-    for start, blocks in run(read, source.pieces({located[key]: CELLS for key in new})):
+    wanted = {**{located[key]: CELLS for key in new}, **({} if told is None else told.wanted)}
+    rows = among = 0
+    for start, labelled, blocks in run(read, source.pieces(wanted)):
+        rows, among = rows + len(labelled), among + int(np.count_nonzero(labelled))
         for key, (block, known) in zip(new, blocks, strict=True):
-            numbers = gathered[key].add(block, int(np.count_nonzero(known)))
+            numbers = gathered[key].add(block, counted=known & labelled)
             room -= len(block.ids) + len(known)
             if room >= 0:
                 held[key][start] = _compact(marked(replace(block, ids=numbers[block.ids]), known))
+    if not among:  # nothing can be learned of these classes; the words are not to blame
+        return gather(source, columns, located, missing, run)
     for key, column in new.items():
+        column.among = among if among < rows else None
         column.settle(gathered[key], held[key], complete=room >= 0)
 
 
@@ -241,6 +270,8 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
             name, kept, most = wording.column(key), len(column.chosen.words), column.reading.max_words
             if not kept:
                 notes.append(f"{name} is text without words: {_why_none(column.chosen)}")
+            if column.among is not None:
+                notes.append(f"{name}: words are those of the {column.among:,} labelled rows; no other tells a class")
             if kept == most and len(column.chosen.columns) > kept:
                 met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
                 but = f", save that one met {met} may be missed" if column.lost else ""

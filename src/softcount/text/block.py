@@ -38,6 +38,13 @@ class Block:
     def n_documents(self) -> int:
         return len(self.indptr) - 1
 
+    def only(self, rows: np.ndarray) -> Block:
+        """The block with nothing in the other documents; `rows` says of each whether it stays."""
+        lengths = np.diff(self.indptr)
+        cells = np.repeat(rows, lengths)
+        ends = np.concatenate([[0], np.cumsum(np.where(rows, lengths, 0))])
+        return Block(ends, self.ids[cells], self.counts[cells], self.words)
+
 
 def block_of(documents: Any, reading: Reading) -> Block:
     """The words of documents: an Arrow array of strings, or a list of them; a null is a document without words."""

@@ -53,13 +53,18 @@ class Gathered:
         self._owed = np.zeros(0, np.int64)  # how much each of them may have lost before it was met
         self._met = 0
 
-    def add(self, block: Block, n_documents: int | None = None) -> np.ndarray:
+    def add(self, block: Block, n_documents: int | None = None, counted: np.ndarray | None = None) -> np.ndarray:
         """The number, here, of each of the block's words; `n_documents` without those that are missing.
 
-        A number is given out once: `Chosen.columns` has -1 for a word that was given up.
+        `counted` says which documents count; words that only others hold are numbered, and never chosen. A number is
+        given out once: `Chosen.columns` has -1 for a word that was given up.
         """
         ids = self._words.learn(block.words)
         self._make_room()
+        if counted is not None:
+            n_documents = int(np.count_nonzero(counted))
+            block = block if counted.all() else block.only(counted)
+        self.n_documents += block.n_documents if n_documents is None else n_documents
         if worth_bytes(len(block.ids)):
             from softcount.text import compiled
 
@@ -67,7 +72,6 @@ class Gathered:
         else:
             self.counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
             self.documents[ids] += np.bincount(block.ids, minlength=len(ids))
-        self.n_documents += block.n_documents if n_documents is None else n_documents
         if self._numbers is not None:
             ids = self._numbers[ids]
         self._prune()
@@ -119,7 +123,7 @@ class Gathered:
         least, most = (
             limit * self.n_documents if isinstance(limit, float) else limit for limit in (asked.min_df, asked.max_df)
         )
-        return (self.counts >= asked.min_count) & (self.documents >= least) & (self.documents <= most)
+        return (self.counts >= max(asked.min_count, 1)) & (self.documents >= least) & (self.documents <= most)
 
     def _frequent(self, counts: np.ndarray) -> np.ndarray:
         """The places, in order, of the words that stay when the most frequent go and only so many are asked for."""
