@@ -19,9 +19,8 @@ from sklearn.exceptions import NotFittedError
 import softcount as sc
 from small_documents import COUNTS, DRINKS, NAMES, NOTES, TEXTS, WORDS, same
 from softcount.errors import DataError
-from softcount.estimators import bag_inputs as incoming
 from softcount.estimators import bag_of_words
-from softcount.text import block_of, gather, uniting
+from softcount.text import block, block_of, gather, uniting
 
 # Weights
 
@@ -245,7 +244,7 @@ def test_a_setting_that_makes_no_sense_is_named(name, value):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_documents_stream_through_a_few_pieces_at_a_time(monkeypatch, n_jobs):
-    monkeypatch.setattr(incoming, "ENOUGH", 1000)
+    monkeypatch.setattr(block, "BLOCK_BYTES", 1000)
     taken, read, held = [], [], []
 
     def stream(count):
@@ -270,7 +269,7 @@ def test_the_size_of_pieces_and_the_threads_change_nothing(words, many, n_jobs):
     texts = [" ".join(text) for text in words] + ["oak"]
     whole = sc.BagOfWords("tfidf", n_jobs=1).fit(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(incoming, "MANY", many)
+        patch.setattr(block, "BLOCK_DOCUMENTS", many)
         pieces = sc.BagOfWords("tfidf", n_jobs=n_jobs)
         same(pieces.fit_transform(texts), whole.transform(texts))
         same(pieces.transform(iter(texts)), whole.transform(texts))
@@ -346,7 +345,7 @@ def test_a_merge_changes_neither_and_wants_the_same_settings():
 
 
 def test_what_fails_leaves_what_was_learned_as_it_was(monkeypatch):
-    monkeypatch.setattr(incoming, "MANY", 1)
+    monkeypatch.setattr(block, "BLOCK_DOCUMENTS", 1)
     bag = sc.BagOfWords().fit(TEXTS)
     for learn in (bag.fit, bag.partial_fit, bag.fit_transform):
         with pytest.raises(DataError, match="document 1"):

@@ -131,7 +131,7 @@ def test_the_words_of_each_row_come_back():
 
 SAVED = [
     sc.BagOfWords(),
-    sc.BagOfWords("tfidf", "plain", ngrams=(1, 2), stop_words={"or", "you"}, drop_top=1),
+    sc.BagOfWords("tfidf", "plain", ngrams=(1, 2), stop_words=["or", "you"], drop_top=1),
     sc.BagOfWords("idf", hashing=16),
     sc.BagOfWords("tf", hashing=16, pattern=r"\w+", lowercase=False),
 ]

@@ -14,6 +14,7 @@ import softcount as sc
 from softcount.families import Text
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.plates import Kernels
+from softcount.text import gather
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -190,14 +191,17 @@ def test_a_prior_that_drowns_the_labelled_documents_is_said() -> None:
     assert not any("imagines" in note for note in quiet.notes_)
 
 
-def test_words_are_chosen_among_the_labelled_documents() -> None:
+def test_words_are_chosen_among_the_labelled_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["red red wine", "white wine", "white white hops", "red barley", "barley hops hops", None]
     names = ["a", "b", None, None, None, None]
     kinds = {"text": sc.Text(min_count=2)}
     model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
+    assert list(model.levels_["text"]) == ["red", "white", "wine"]  # white is met twice in all
+    assert any("words are those that the 2 labelled rows hold" in note for note in model.notes_)
+    monkeypatch.setattr(gather, "FEW", 1)
+    model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
     alone = sc.NaiveBayes(kinds=kinds).fit({"text": texts[:2]}, names[:2])
     assert list(model.levels_["text"]) == list(alone.levels_["text"]) == ["red", "wine"]
-    assert any("words are those of the 2 labelled rows" in note for note in model.notes_)
     of_all = sc.Mixture(2, kinds=kinds, random_state=0).fit({"text": texts}, names)
     assert list(of_all.levels_["text"]) == ["barley", "hops", "red", "white", "wine"]
     frame = {"text": texts, "kind": names}

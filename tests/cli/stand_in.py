@@ -69,6 +69,10 @@ class StandIn:
     def describe(self, key: str) -> list[str]:
         return ["mean 1", "mean 5"] if key == "size" else ["blue 90 %", f"{NASTY} 80 %"]
 
+    @property
+    def group_rows(self) -> Any:
+        return self.shares * self.n_rows
+
     def cards(self) -> list[Card]:
         sizes = [float(size) for size in self.shares]
         return [

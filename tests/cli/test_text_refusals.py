@@ -125,3 +125,17 @@ def test_documents_do_not_fill_the_line_that_refuses_them(tmp_path: Path) -> Non
     refused(run("fit", tmp_path, "--kind", "text=bernoulli"), "has 4 values")
     for kind in ("normal", "bernoulli"):
         assert len(run("fit", tmp_path, "--kind", f"text={kind}").stderr) < 500
+
+
+def test_rows_are_those_counted_where_classes_are_taken_as_equally_likely(tmp_path: Path) -> None:
+    for place in range(9):
+        folder = tmp_path / ("many" if place < 6 else "few")
+        folder.mkdir(exist_ok=True)
+        (folder / str(place)).write_text(f"word{place % 2} {folder.name}")
+    page = run("fit", tmp_path, "--text", "complement", "-o", "x.sc").stdout
+    lines = [line.split() for line in page.splitlines()]
+    assert ["few", "50.0", "%", "3"] in lines and ["many", "50.0", "%", "6"] in lines
+    assert "share is what a class is taken to have before a row is read" in page
+    classes = json.loads(run("show", "x.sc", "--json").stdout)["classes"]
+    assert [(card["class"], card["rows"]) for card in classes] == [("few", 3), ("many", 6)]
+    assert "share is what" not in run("fit", tmp_path, "-o", "x.sc").stdout

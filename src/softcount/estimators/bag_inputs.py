@@ -14,11 +14,7 @@ from softcount.errors import DataError
 from softcount.table import Table
 from softcount.table.bytestream import as_utf8
 from softcount.table.frames import is_missing
-
-ENOUGH = 1 << 22
-"""Characters of a piece: enough to be worth a thread, little enough to hold several."""
-MANY = 1 << 15
-"""Documents of a piece, however short."""
+from softcount.text.block import cut
 
 
 @dataclass
@@ -46,14 +42,16 @@ class Met:
 
 
 def pieces_of(X: Any, met: Met) -> Iterator[Any]:
-    """The documents in pieces, each an Arrow array of text or a list of text and None; nothing else is held."""
+    """The documents in pieces, each a span of Arrow text or a list of text and None; nothing else is held."""
     _refuse_other(X)
     arrow = _as_arrow(X)
     if arrow is not None:
-        yield from _arrow_pieces(arrow, met)
+        met.documents += len(arrow)
+        met.missing += arrow.null_count
+        yield from cut(arrow)
         return
     values = X.tolist() if isinstance(X, np.ndarray) else X
-    for piece in _cut(values):
+    for piece in cut(iter(values)):  # also of an Arrow array of something else
         yield _cleaned(piece, met)
 
 
@@ -106,30 +104,6 @@ def _is_asked_cell_by_cell(kind: Any) -> bool:
 
 def _refuse_type(kind: Any) -> None:
     raise DataError(f"documents are text, but this column holds {kind}. Give a column of strings.")
-
-
-def _arrow_pieces(texts: Any, met: Met) -> Iterator[Any]:
-    chunks = texts.chunks if hasattr(texts, "chunks") else [texts]
-    met.documents += len(texts)
-    met.missing += texts.null_count
-    for chunk in chunks:
-        step = max(1, min(MANY, int(len(chunk) * ENOUGH / max(chunk.nbytes, 1))))
-        for start in range(0, len(chunk), step):
-            yield chunk.slice(start, step)
-
-
-def _cut(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Lists of values one after another, each as long as a piece should be."""
-    piece: list[Any] = []
-    size = 0
-    for value in values:
-        piece.append(value)
-        size += len(value) if isinstance(value, (str, bytes)) else 0
-        if size >= ENOUGH or len(piece) == MANY:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
 
 
 def _cleaned(piece: list[Any], met: Met) -> list[str | None]:

@@ -23,7 +23,7 @@ from softcount.files.texts import reading_document
 from softcount.run.threads import Threads
 from softcount.text import Block, Chosen, Gathered, Words, block_of, matrix_of
 from softcount.text.hashing import GatheredHashes, Hashed
-from softcount.text.stacking import emptied, stacked
+from softcount.text.matrices import emptied, stacked
 from softcount.text.uniting import continued, everything, take
 from softcount.text.weighting import idf_of, weighted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,7 @@ def check_settings(bag: Any) -> None:
         value = getattr(bag, name)
         if not isinstance(value, (str, type(None))) or value not in known:
             raise DataError(f"{name}={value!r} is not known. Use one of: {', '.join(map(repr, known))}.")
-    refuse_fraction("min_count", bag.min_count, 1)
-    refuse_fraction("drop_top", bag.drop_top, 0)
-    for name in ("max_words", "hashing"):
-        if getattr(bag, name) is not None:
-            refuse_fraction(name, getattr(bag, name), 1)
-    for name in ("min_df", "max_df"):
-        _refuse_share(name, getattr(bag, name))
-    if np.shape(bag.ngrams) != (2,) or not all(isinstance(n, (int, np.integer)) for n in bag.ngrams):
-        raise DataError(f"ngrams={bag.ngrams!r}: give the shortest and the longest, such as (1, 2).")
-    _refuse_stop_words(bag.stop_words)
+    reading_of(bag)  # which refuses what it cannot mean
     whole = isinstance(bag.n_jobs, (int, np.integer)) and not isinstance(bag.n_jobs, bool)
     if bag.n_jobs is not None and not (whole and bag.n_jobs != 0):
         raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {bag.n_jobs!r}.")
@@ -41,24 +31,8 @@ def check_settings(bag: Any) -> None:
         _refuse_hashing(bag)
 
 
-def _refuse_share(name: str, value: Any) -> None:
-    """Raise where a limit is neither a number of documents nor a share of them."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (whole and value >= 1) and not (isinstance(value, (float, np.floating)) and 0 <= value <= 1):
-        raise DataError(f"{name} must be a number of documents (1, 2, ...) or a share (0.0 to 1.0), not {value!r}.")
-
-
-def _refuse_stop_words(stop_words: Any) -> None:
-    if stop_words is None or (isinstance(stop_words, str) and stop_words == "english"):
-        return
-    if isinstance(stop_words, str) or not isinstance(stop_words, Collection):
-        raise DataError(f"stop_words={stop_words!r}: give a list of words, or 'english'.")
-    other = [word for word in stop_words if not isinstance(word, str)]
-    if other:
-        raise DataError(f"stop_words holds {other[0]!r}, which is not text.")
-
-
 def _refuse_hashing(bag: Any) -> None:
+    refuse_fraction("hashing", bag.hashing, 1)
     if bag.hashing > MOST_COLUMNS:
         raise DataError(f"hashing={bag.hashing:,} columns are too many; use at most {MOST_COLUMNS:,}.")
     if _limits(bag):
@@ -74,15 +48,9 @@ def _limits(bag: Any) -> str:
 
 def reading_of(bag: Any) -> Reading:
     """How the documents are read."""
-    said = () if bag.stop_words is None else bag.stop_words
-    stop_words = said if isinstance(said, str) else tuple(sorted(set(said)))
-    low, high = (int(length) for length in bag.ngrams)
-    limits = {name: _plain(getattr(bag, name)) for name in LIMITS}
-    return Reading(bag.analyzer, (low, high), bag.pattern, bool(bag.lowercase), stop_words, **limits)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    stop_words = () if bag.stop_words is None else bag.stop_words
+    limits = {name: getattr(bag, name) for name in LIMITS}
+    return Reading(bag.analyzer, bag.ngrams, bag.pattern, bag.lowercase, stop_words, **limits)
 
 
 def some(chosen: Chosen, bag: Any) -> Chosen:

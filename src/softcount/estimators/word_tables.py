@@ -7,7 +7,7 @@ from typing import Any
 
 from softcount.models.answers import label
 from softcount.models.fitted import Fitted
-from softcount.models.marks import Moved, marks, moved, row_of, spots, text_leaves
+from softcount.models.marks import Moved, marks, moved, places_of, row_of, text_leaves
 from softcount.table import Key, Table
 from softcount.table.texts import document_at
 
@@ -45,16 +45,14 @@ def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key |
 
 
 def _lines(found: Moved, document: str | None) -> list[dict[str, Any]]:
-    places: dict[str, list[dict[str, int]]] = {}
-    for spot in spots(found, document):
-        places.setdefault(spot.word, []).append({"start": spot.start, "end": spot.end})
+    places = places_of(found, document)
     return [
         {
             "column": label(found.key),
             "word": move.word,
             "count": move.count,
             "nats": move.nats,
-            "spans": places.get(move.word, []),
+            "spans": [{"start": start, "end": end} for start, end in places.get(move.word, [])],
         }
         for move in found.moves
     ]

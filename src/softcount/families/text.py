@@ -50,11 +50,9 @@ class Text(Family):
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
-        if isinstance(self.stop_words, (list, set, frozenset)):
-            object.__setattr__(self, "stop_words", tuple(sorted(self.stop_words)))
-        if isinstance(self.ngrams, list):
-            object.__setattr__(self, "ngrams", tuple(self.ngrams))
-        _ = self.reading  # which refuses what it cannot mean
+        reading = self.reading  # which refuses what it cannot mean, and has the rest in order
+        for part in fields(reading):
+            object.__setattr__(self, part.name, getattr(reading, part.name))
 
     @property
     def reading(self) -> Reading:
@@ -72,6 +70,11 @@ class Text(Family):
         return MODELS[self.model]
 
     @property
+    def by_document(self) -> bool:
+        """Whether it counts which documents hold a word, not how often they do."""
+        return self.model == "bernoulli"
+
+    @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
         return {"probability": self.way.line}
 
@@ -83,7 +86,7 @@ class Text(Family):
         return 1 + len(setting.levels)
 
     def features(self, column: Any, setting: Setting) -> Any:
-        if self.model != "bernoulli":
+        if not self.by_document:
             return column
         there = column.copy()
         there.data = (there.data > 0).astype(np.float64)
@@ -98,7 +101,7 @@ class Text(Family):
     def sizes(self, column: Any) -> np.ndarray:
         """How many words each document has, or for `bernoulli` whether it is there: what `entropy` is of."""
         whole = np.zeros(column.shape[1])
-        whole[0 if self.model == "bernoulli" else slice(1, None)] = 1.0
+        whole[0 if self.by_document else slice(1, None)] = 1.0
         return np.asarray(column @ whole)
 
     def observed(self, stats: np.ndarray) -> float | None:

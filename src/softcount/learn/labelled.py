@@ -161,8 +161,8 @@ def climb_labelled(star: Star, kept: list[Chunk], plan: Plan, threads: Threads) 
 def _swamped_notes(star: Star, counts: Counts, imagined: Imagined) -> list[str]:
     """Columns of text of which the prior imagines more words in a class than its labelled documents have.
 
-    EM then learns less: with a prior of 1, 300 messages of 20 Newsgroups gained a point or two less by 10,000 unlabelled
-    ones than with 0.1.
+    EM then learns less: with a prior of 1, 300 messages of 20 Newsgroups gained a point or two less by 10,000
+    unlabelled ones than with 0.1.
     """
     notes = []
     for leaf in star.leaves:

@@ -135,12 +135,7 @@ def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
 
 def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
     """Some of the sketched rows, weighed anew."""
-    whole = sketch.chunk
-    bags = tuple(bag[kept] for bag in whole.bags)
-    chunk = replace(
-        whole, start=0, n_rows=len(kept), reals=whole.reals[kept], codes=whole.codes[kept], wide=whole.wide[kept],
-        bags=bags, labels=None, weights=weights,
-    )  # fmt: skip
+    chunk = replace(sketch.chunk.take(kept), start=0, labels=None, weights=weights)
     texts = tuple(text[kept] for text in sketch.texts)
     return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept], texts=texts)
 

@@ -60,7 +60,7 @@ def cards(fitted: Fitted) -> list[Card]:
         Card(
             name,
             float(fitted.shares[g]),
-            float(fitted.shares[g] * fitted.n_rows),
+            float(fitted.group_rows[g]),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
             _apart(fitted, g, far, {key: values[g] for key, values in here.items()}),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from softcount.counts import Counts
+from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.models.calibration import Calibration
@@ -89,6 +89,13 @@ class Fitted:
     @property
     def n_rows(self) -> float:
         return self.counts.rows
+
+    @property
+    def group_rows(self) -> np.ndarray:
+        """The rows of each group; of known classes those that were counted, whatever share they are given."""
+        if self.classes is None:
+            return self.shares * self.n_rows
+        return np.asarray(self.counts.arrays[ROOT].value, dtype=float)
 
     @property
     def n_iter(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,8 @@ from softcount.families.text import Text
 from softcount.models.answers import explained, label
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
-from softcount.models.surprise import part_of
 from softcount.numerics.twofold import Twofold
-from softcount.table import Chunk, Key, Table
+from softcount.table import Chunk, Chunks, Key, Table
 from softcount.text import Reading
 from softcount.text.spans import Part, Spot, spots_of
 
@@ -42,7 +41,7 @@ def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Leaf]:
 
 def presence(leaf: Leaf) -> bool:
     """Whether it counts that a word is there, not how often."""
-    return isinstance(leaf.family, Text) and leaf.family.model == "bernoulli"
+    return isinstance(leaf.family, Text) and leaf.family.by_document
 
 
 # -- words that mark a class
@@ -156,30 +155,20 @@ class Moved:
     groups: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class One:
-    """A chunk to be gone through as a table is."""
-
-    chunk: Chunk
-
-    def tasks(self) -> list[Callable[[], Chunk]]:
-        return [lambda: self.chunk]
-
-
 def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
     """One row of a table, counted from 0, as a chunk of its own."""
     seen = 0
     for chunk in fitted.chunks(table):
         if chunk.start <= row < chunk.start + chunk.n_rows:
             place = row - chunk.start
-            return replace(part_of(chunk, slice(place, place + 1)), start=row)
+            return replace(chunk.take(slice(place, place + 1)), start=row, labels=None)
         seen += chunk.n_rows
     raise DataError(f"there is no row {row}: the table has {seen:,}. Rows are counted from 0.")
 
 
 def moved(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[Moved]:
     """For each column of text, or the one named, the words of a chunk's only row, the weightiest first."""
-    one: Any = One(chunk)
+    one: Any = Chunks([chunk])
     why = explained(fitted, one, against)
     pair = int(why.chosen[0]), int(why.against[0])
     figures = {name: float(part[0]) for name, part in why.parts.items()}
@@ -229,6 +218,14 @@ def _nats(fitted: Fitted, leaf: Leaf, places: np.ndarray, counts: np.ndarray, pa
 def spots(found: Moved, document: str | None) -> list[Spot]:
     """Where the words stand in the document they were counted in; runs of characters stand nowhere."""
     return [] if document is None else list(spots_of(document, found.reading, {move.word for move in found.moves}))
+
+
+def places_of(found: Moved, document: str | None) -> dict[str, list[Part]]:
+    """By word, the places where it stands."""
+    places: dict[str, list[Part]] = {}
+    for spot in spots(found, document):
+        places.setdefault(spot.word, []).append((spot.start, spot.end))
+    return places
 
 
 def weights(found: Moved, places: Iterable[Spot]) -> dict[Part, float]:

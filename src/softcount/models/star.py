@@ -5,8 +5,8 @@ All labels known is naive Bayes; some null, semi-supervised; all null, a mixture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import local
 from typing import Any
 
@@ -343,9 +343,6 @@ class Star:
     def public(self, params: StarParams) -> dict[Key, Params]:
         """Every leaf's parameters in the user's units, groups first."""
         return {x.key: x.family.public(params.leaves[x.key], x.setting) for x in self.leaves}
-
-    def with_schema(self, schema: Schema, leaves: Sequence[Leaf]) -> Star:
-        return replace(self, schema=schema, leaves=tuple(leaves))
 
 
 def _against_best(score: np.ndarray) -> np.ndarray:

@@ -178,11 +178,8 @@ def tiles(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def part_of(chunk: Chunk, rows: Any) -> Chunk:
-    """Some rows of a chunk, numbered anew."""
-    bags = tuple(bag[rows] for bag in chunk.bags)
-    weights = None if chunk.weights is None else chunk.weights[rows]
-    reals, codes = chunk.reals[rows], np.ascontiguousarray(chunk.codes[rows])
-    return Chunk(0, len(reals), reals, codes, np.ascontiguousarray(chunk.wide[rows]), bags, None, weights)
+    """Some rows of a chunk, numbered anew, whatever their labels."""
+    return replace(chunk.take(rows), start=0, labels=None)
 
 
 def _entropy(leaf: Leaf, params: Params, present: np.ndarray | None = None) -> np.ndarray:

@@ -24,7 +24,7 @@ def every_word(reading: Reading) -> Reading:
 
     That cannot be told from a part of the rows. `max_words` stays, which bounds memory.
     """
-    return replace(reading, min_count=1, min_df=1, max_df=1.0, drop_top=0)
+    return replace(reading.unlimited, max_words=reading.max_words)
 
 
 def is_choosy(reading: Reading | None) -> bool:
@@ -74,7 +74,8 @@ def moved_words(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     """Counts of documents and words in another vocabulary; words it does not have are left out."""
     mine, theirs = old.setting.levels, new.setting.levels
     assert isinstance(mine, Words) and isinstance(theirs, Words)
-    if _by_document(old) != _by_document(new):
+    assert isinstance(old.family, Text) and isinstance(new.family, Text)
+    if old.family.by_document != new.family.by_document:
         raise DataError(
             f"column {old.key!r} counts words in one model and documents that hold them (bernoulli) in the other. "
             "Declare it the same in both with kinds."
@@ -88,11 +89,6 @@ def moved_words(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
         out[:, 0] = part[:, 0]
         out[:, 1 + columns[there]] = part[:, 1 + there]
     return Twofold(hi, lo)
-
-
-def _by_document(leaf: Leaf) -> bool:
-    """Whether the counts are of documents that hold a word, not of how often they do."""
-    return isinstance(leaf.family, Text) and leaf.family.model == "bernoulli"
 
 
 def refuse_unknown_words(schema: Schema, other: Schema) -> None:

@@ -62,11 +62,13 @@ def headline(fitted: Fitted) -> str:
 def add_groups(page: Page, fitted: Fitted) -> None:
     """How large each class is."""
     page.heading("Classes")
-    sizes = [float(size) for size in fitted.shares]
+    shares, sizes = ([float(size) for size in sizes] for sizes in (fitted.shares, fitted.group_rows))
     rows = [
-        (name, share(size), number(size * fitted.n_rows)) for name, size in zip(class_names(fitted), sizes, strict=True)
+        (name, share(part), number(size)) for name, part, size in zip(class_names(fitted), shares, sizes, strict=True)
     ]
     page.grid(("class", "share", "rows"), rows, right=("share", "rows"))
+    if any(abs(part * sum(sizes) - size) > 0.01 * sum(sizes) for part, size in zip(shares, sizes, strict=True)):
+        page.line("share is what a class is taken to have before a row is read, not its share of these rows")
 
 
 def add_apart(page: Page, fitted: Fitted, brief: bool = True) -> None:

@@ -186,12 +186,10 @@ def _add_moves(page: Page, found: Moved, names: Sequence[str]) -> None:
 
 def moved_document(fitted: Fitted, found: Moved, document: str | None) -> dict[str, Any]:
     """The words of one document as data: all of them, with the places where they stand."""
-    from softcount.models.marks import spots
+    from softcount.models.marks import places_of
 
     names = [fitted.names[group] for group in found.groups]
-    places: dict[str, list[tuple[int, int]]] = {}
-    for spot in spots(found, document):
-        places.setdefault(spot.word, []).append((spot.start, spot.end))
+    places = places_of(found, document)
     words = [
         {
             "word": move.word,

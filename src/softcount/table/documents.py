@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from softcount.errors import DataError
 from softcount.table.bytestream import Progress, TextFile, as_utf8
 from softcount.table.schema import Key
 from softcount.table.shelves import AGAIN, FolderShelf, Shelf
 from softcount.table.source import ArrowSource, Piece, PlainRows, Wanted
 from softcount.table.texts import TEXT
+from softcount.text import Words
 
 CLASS, FILE = "class", "file"
 """The columns of a folder besides the document: the sub-folder it is in, and its path from the folder."""
@@ -214,12 +213,7 @@ def latin_note(count: int, noun: str) -> str:
 
 def strings(documents: Sequence[bytes]) -> Any:
     """Documents in UTF-8 as one Arrow array, without a Python string for any."""
-    import pyarrow as pa
-
-    ends = np.zeros(len(documents) + 1, dtype=np.int64)
-    np.cumsum([len(document) for document in documents], out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(documents))]
-    return pa.Array.from_buffers(pa.large_string(), len(documents), buffers)
+    return Words.of_bytes(documents).to_arrow()
 
 
 class LinesSource(PlainRows):

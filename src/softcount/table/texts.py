@@ -227,7 +227,8 @@ def gather(
     for start, labelled, blocks in run(read, source.pieces(wanted)):
         rows, among = rows + len(labelled), among + int(np.count_nonzero(labelled))
         for key, (block, known) in zip(new, blocks, strict=True):
-            numbers = gathered[key].add(block, counted=known & labelled)
+            some = None if labelled.all() else known & labelled
+            numbers = gathered[key].add(block, int(np.count_nonzero(known)), some)
             room -= len(block.ids) + len(known)
             if room >= 0:
                 held[key][start] = _compact(marked(replace(block, ids=numbers[block.ids]), known))
@@ -271,7 +272,7 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
             if not kept:
                 notes.append(f"{name} is text without words: {_why_none(column.chosen)}")
             if column.among is not None:
-                notes.append(f"{name}: words are those of the {column.among:,} labelled rows; no other tells a class")
+                notes.append(f"{name}: its words are those that the {column.among:,} labelled rows hold")
             if kept == most and len(column.chosen.columns) > kept:
                 met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
                 but = f", save that one met {met} may be missed" if column.lost else ""

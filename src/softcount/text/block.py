@@ -74,10 +74,11 @@ def blocks_of(documents: Any, reading: Reading, map: Callable[..., Iterable[Bloc
     >>> [block.n_documents for block in blocks_of(["an ink pot", None], Reading())]
     [2]
     """
-    yield from map(partial(block_of, reading=reading), _pieces(documents))
+    yield from map(partial(block_of, reading=reading), cut(documents))
 
 
-def _pieces(documents: Any) -> Iterator[Any]:
+def cut(documents: Any) -> Iterator[Any]:
+    """Documents in pieces of about 4 MB: spans of an Arrow array, or lists of what any other collection holds."""
     if hasattr(documents, "to_pylist"):
         for chunk in documents.chunks if hasattr(documents, "chunks") else [documents]:
             yield from _parts(spelled_arrow(chunk))
@@ -95,14 +96,18 @@ def _parts(span: Spelled) -> Iterator[Spelled]:
         first = last
 
 
-def _lists(documents: Iterable[str | None]) -> Iterator[list[str | None]]:
-    """Python strings in lists of 4 million characters or more."""
+def _lists(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Python objects in lists of 4 million characters or more."""
     rest = iter(documents)
     while piece := list(islice(rest, 1)):
-        size = len(piece[0] or "")
+        size = _length(piece[0])
         for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
             piece.append(text)
-            size += len(text or "")
+            size += _length(text)
             if size >= BLOCK_BYTES:
                 break
         yield piece
+
+
+def _length(text: Any) -> int:
+    return len(text) if isinstance(text, str | bytes) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,8 @@ TOO_MANY = 4
 """Where only so many words are asked for: when so many times as many are in memory, the rarer half is given up."""
 ALWAYS_HELD = 1 << 20
 """Words that are held in any case: they take 70 MB."""
+FEW = 1_000
+"""Words of labelled documents up to which limits are counted over all documents, so that a few labels keep enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,34 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
+class Met(NamedTuple):
+    """How often each word was met, in how many documents, of how many."""
+
+    counts: np.ndarray
+    documents: np.ndarray
+    n_documents: int
+
+
+def _tally(ids: np.ndarray, block: Block, counts: np.ndarray, documents: np.ndarray) -> None:
+    """Add a block's words to how often they were met, in place."""
+    if worth_bytes(len(block.ids)):
+        from softcount.text import compiled
+
+        compiled.add(ids, block, counts, documents)
+    else:
+        counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
+        documents[ids] += np.bincount(block.ids, minlength=len(ids))
+
+
 class Gathered:
     """Words of blocks, added one after another; which is first does not change what is chosen.
 
     With `max_words`, the rarest are given up whenever four times as many are held, and more than a million. A word
     given up has lost what was counted of it and, met again, is a new one: counts are then low by at most `lost`, and a
     note says so.
+
+    Where only some documents are labelled, words are chosen that these hold: the limits are counted among them, or,
+    where that would leave few words, among all.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -48,30 +73,29 @@ class Gathered:
         self.n_documents = 0
         self.lost = 0
         self.given_up = 0
+        self._labelled: np.ndarray | None = None  # as `counts` and `documents`, where not all are labelled
+        self._n_labelled = 0
         self._words = Lookup()
         self._numbers: np.ndarray | None = None  # of the words held, once some were given up
         self._owed = np.zeros(0, np.int64)  # how much each of them may have lost before it was met
         self._met = 0
 
-    def add(self, block: Block, n_documents: int | None = None, counted: np.ndarray | None = None) -> np.ndarray:
+    def add(self, block: Block, n_documents: int | None = None, labelled: np.ndarray | None = None) -> np.ndarray:
         """The number, here, of each of the block's words; `n_documents` without those that are missing.
 
-        `counted` says which documents count; words that only others hold are numbered, and never chosen. A number is
-        given out once: `Chosen.columns` has -1 for a word that was given up.
+        `labelled` says which documents are; None, that all are. A number is given out once: `Chosen.columns` has -1
+        for a word that was given up.
         """
         ids = self._words.learn(block.words)
         self._make_room()
-        if counted is not None:
-            n_documents = int(np.count_nonzero(counted))
-            block = block if counted.all() else block.only(counted)
-        self.n_documents += block.n_documents if n_documents is None else n_documents
-        if worth_bytes(len(block.ids)):
-            from softcount.text import compiled
-
-            compiled.add(ids, block, self.counts, self.documents)
-        else:
-            self.counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
-            self.documents[ids] += np.bincount(block.ids, minlength=len(ids))
+        n_documents = block.n_documents if n_documents is None else n_documents
+        if labelled is not None and self._labelled is None:
+            self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
+        if self._labelled is not None:
+            _tally(ids, block if labelled is None else block.only(labelled), *self._labelled)
+            self._n_labelled += n_documents if labelled is None else int(np.count_nonzero(labelled))
+        _tally(ids, block, self.counts, self.documents)
+        self.n_documents += n_documents
         if self._numbers is not None:
             ids = self._numbers[ids]
         self._prune()
@@ -81,6 +105,8 @@ class Gathered:
         """Zeros for the words that are new."""
         more = len(self._words) - len(self.counts)
         self.counts, self.documents = np.pad(self.counts, (0, more)), np.pad(self.documents, (0, more))
+        if self._labelled is not None:
+            self._labelled = np.pad(self._labelled, ((0, 0), (0, more)))
         if self._numbers is not None:
             new = np.arange(self._met, self._met + more, dtype=np.int32)
             self._numbers = np.concatenate([self._numbers, new])
@@ -104,26 +130,39 @@ class Gathered:
         stay.sort()
         self._words = Lookup(self._words.words().take(stay))
         self.counts, self.documents = self.counts[stay], self.documents[stay]
+        self._labelled = None if self._labelled is None else self._labelled[:, stay]
         self._numbers, self._owed = self._numbers[stay], self._owed[stay]
 
     def chosen(self) -> Chosen:
         """The words that the reading keeps of all that were gathered."""
-        kept = np.flatnonzero(self._within())
+        kept, (counts, documents, n_documents) = self._kept()
         words = self._words.words().take(kept)
         order = words.order()
-        order = order[self._frequent(self.counts[kept[order]])]
+        order = order[self._frequent(counts[kept[order]])]
         kept, words = kept[order], words.take(order)
         columns = np.full(self._met, -1, np.int32)
         columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
-        return Chosen(words, columns, self.counts[kept], self.documents[kept], self.n_documents, self._notes())
+        return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes())
 
-    def _within(self) -> np.ndarray:
+    def _kept(self) -> tuple[np.ndarray, Met]:
+        """The words within the limits, in the order met, and how often words were, where the limits were counted."""
+        everywhere = Met(self.counts, self.documents, self.n_documents)
+        if self._labelled is None:
+            return np.flatnonzero(self._within(everywhere)), everywhere
+        told = Met(self._labelled[0], self._labelled[1], self._n_labelled)
+        found = np.flatnonzero(self._within(told) & (told.counts > 0))
+        if len(found) > FEW:
+            return found, told
+        return np.flatnonzero(self._within(everywhere) & (told.counts > 0)), everywhere
+
+    def _within(self, met: Met) -> np.ndarray:
         """Which words are met often enough, and in neither too few nor too many documents."""
+        counts, documents, n_documents = met
         asked = self.reading
         least, most = (
-            limit * self.n_documents if isinstance(limit, float) else limit for limit in (asked.min_df, asked.max_df)
+            limit * n_documents if isinstance(limit, float) else limit for limit in (asked.min_df, asked.max_df)
         )
-        return (self.counts >= max(asked.min_count, 1)) & (self.documents >= least) & (self.documents <= most)
+        return (counts >= asked.min_count) & (documents >= least) & (documents <= most)
 
     def _frequent(self, counts: np.ndarray) -> np.ndarray:
         """The places, in order, of the words that stay when the most frequent go and only so many are asked for."""

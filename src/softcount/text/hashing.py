@@ -9,8 +9,9 @@ import numpy as np
 
 from softcount.text.block import Block
 from softcount.text.gather import Chosen
+from softcount.text.matrices import matrix_of
 from softcount.text.reading import Reading
-from softcount.text.words import Words, matrix_of
+from softcount.text.words import Words
 
 # Odd numbers, so that no product loses a bit: the binary digits of the golden ratio, of sqrt(2) and of sqrt(3).
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))

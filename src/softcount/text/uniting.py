@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,15 +10,9 @@ from softcount.errors import DataError
 from softcount.text.block import Block
 from softcount.text.gather import Chosen, Gathered
 from softcount.text.hashing import GatheredHashes
-from softcount.text.reading import Reading
 from softcount.text.words import Words
 
 _MOST = 1 << 22
-
-
-def unlimited(reading: Reading) -> Reading:
-    """The same words, every one of them kept."""
-    return replace(reading, min_count=1, min_df=1, max_df=1.0, drop_top=0, max_words=None)
 
 
 def everything(gathered: Gathered | GatheredHashes) -> Chosen:
@@ -27,14 +20,14 @@ def everything(gathered: Gathered | GatheredHashes) -> Chosen:
     if isinstance(gathered, GatheredHashes):
         return gathered.chosen()
     all_of_it = copy(gathered)
-    all_of_it.reading = unlimited(gathered.reading)
+    all_of_it.reading = gathered.reading.unlimited
     return all_of_it.chosen()
 
 
 def continued(before: Gathered | GatheredHashes, new: Gathered | GatheredHashes) -> Gathered | GatheredHashes:
     """What was gathered before, to be added to under the limits of the new; a `DataError` if its words are others."""
     width = getattr(before, "width", None)
-    if unlimited(before.reading) != unlimited(new.reading) or width != getattr(new, "width", None):
+    if before.reading.unlimited != new.reading.unlimited or width != getattr(new, "width", None):
         raise DataError("documents were read in another way before: words of two kinds do not add up. Use fit.")
     before.reading = new.reading
     return before

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
-from softcount.text.size import worth_bytes, worth_words
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
-    from softcount.text.block import Block
+from softcount.text.size import worth_words
 
 
 class Words(Sequence[str]):
@@ -43,14 +38,6 @@ class Words(Sequence[str]):
         offsets = np.zeros(len(words) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(words), dtype=np.uint8), offsets)
-
-    @classmethod
-    def from_arrow(cls, array: Any) -> Words:
-        """The words of an Arrow array of text without nulls."""
-        from softcount.text.spelling import spelled_arrow
-
-        data, offsets, _ = spelled_arrow(array)
-        return cls(data[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def to_arrow(self) -> Any:
         """The words as an Arrow array of `large_string`, which shares their bytes."""
@@ -128,33 +115,3 @@ class Words(Sequence[str]):
             self._places = {word: place for place, word in enumerate(self.spelled())}
         found = self._places.get
         return np.array([found(word, -1) for word in words.spelled()], dtype=np.int32)
-
-
-def matrix_of(block: Block, columns: np.ndarray, width: int, dtype: Any = np.float64) -> sparse.csr_matrix:
-    """A block's counts as a matrix of so many columns; `columns` places each of its words, or drops it (-1).
-
-    The columns rise within each row; counts of words in one column are added up.
-    """
-    from scipy import sparse
-
-    if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
-        from softcount.text import compiled
-
-        indices, values = np.empty(len(block.ids), np.int32), np.empty(len(block.ids), dtype)
-        ends = compiled.place(block, columns, width, indices, values)
-        cells = values[: ends[-1]], indices[: ends[-1]], _narrow(ends)
-        rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
-        rows.has_canonical_format = True
-        return rows
-    place = columns[block.ids]
-    keep = place >= 0
-    ends = np.concatenate([[0], np.cumsum(keep)])[block.indptr]
-    cells = block.counts[keep].astype(dtype), place[keep].astype(np.int32, copy=False), _narrow(ends)
-    rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
-    rows.sum_duplicates()
-    return rows
-
-
-def _narrow(ends: np.ndarray) -> np.ndarray:
-    """Row ends of the same type as the columns, where they fit: otherwise SciPy makes both wide."""
-    return ends.astype(np.int32) if ends[-1] < 2**31 else ends
