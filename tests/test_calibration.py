@@ -279,8 +279,51 @@ def test_of_a_long_table_a_random_part_is_enough(monkeypatch):
 def test_rows_that_are_all_right_do_not_make_it_certain():
     x = np.concatenate([np.zeros(60), np.full(60, 9.0)]) + np.random.default_rng(0).normal(size=120)
     model = sc.NaiveBayes(calibration="temperature").fit(x[:, None], np.repeat(["a", "b"], 60))
-    assert model.calibration_.temperature == calibrate.COLDEST
-    assert any("no bound" in note for note in model.notes_)
+    assert model.calibration_.temperature == 1.0
+    assert any("the temperature stays 1" in note and "no bound" in note for note in model.notes_)
+    assert model.calibration_.log_loss_after == pytest.approx(model.calibration_.log_loss_before)
+
+
+def sure(odds: float, rows: int = 200, wrong: int = 0) -> Held:
+    """Rows told apart with these odds, all of them rightly but for the first few."""
+    labels = np.arange(rows, dtype=np.int32) % 2
+    logs = np.log(np.where(np.eye(2, dtype=bool)[labels], odds, 1.0) / (1.0 + odds)).astype(np.float32)
+    labels[:wrong] = 1 - labels[:wrong]
+    return Held(logs, labels, np.ones(rows), (np.arange(rows) // 2 % 5).astype(np.int8))
+
+
+@pytest.mark.parametrize("odds", [1.0, 1.5, 1e3, 1e30])
+def test_rows_that_are_all_right_leave_odds_what_they_are(odds):
+    """Odds of 1.5 would be 1.5 ** 20 = 3,325 at a temperature of 0.05."""
+    found = calibration_of(sure(odds), "temperature")
+    assert found.temperature == 1.0
+    np.testing.assert_allclose(found.proba(np.log([[0.6, 0.4]])), [[0.6, 0.4]])
+
+
+@pytest.mark.parametrize("wrong", [5, 20, 60])
+def test_a_modest_model_is_made_surer_as_far_as_rows_that_are_wrong_allow(wrong):
+    """Rows of one margin: at the best temperature its odds are those of being right."""
+    found = calibration_of(sure(1.5, wrong=wrong), "temperature")
+    right = (200 - wrong) / 200
+    assert found.proba(np.log([[0.6, 0.4]]))[0, 0] == pytest.approx(right, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(1.01, 1e4), st.integers(4, 400))
+def test_no_curve_is_surer_than_one_row_in_all_of_them_and_one_more(odds, rows):
+    found = calibration_of(sure(odds, rows), "isotonic")
+    told = found.proba(np.log([[odds, 1.0], [1.0, odds], [1.0, 1e-300]]))
+    assert told.max() <= (rows + 1) / (rows + 2) + 1e-12
+
+
+def test_calibrating_on_rows_that_are_all_right_says_so_until_it_is_done_again():
+    frame, y = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1] * 10}), ["a", "a", "b", "b"] * 10
+    model = sc.NaiveBayes(kinds={"x": "normal"}).fit(frame, y).calibrate(frame, y)
+    assert [note for note in model.notes_ if "stays 1" in note] and model.calibration_.temperature == 1.0
+    model.calibrate(frame, y)
+    assert sum("stays 1" in note for note in model.notes_) == 1
+    model.calibrate(frame, ["b", "a", "b", "b"] * 10)
+    assert model.calibration_.temperature > 1 and not any("stays 1" in note for note in model.notes_)
 
 
 # Saved models

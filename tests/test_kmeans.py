@@ -277,6 +277,24 @@ def test_what_cannot_be_clustered_is_refused_by_name_and_place(what):
         sc.KMeans(**{"n_clusters": 4, **settings}).fit(frame)
 
 
+@pytest.mark.parametrize("row", [list, tuple, np.array, pd.Series, pa.array, lambda texts: [None, *texts]])
+@pytest.mark.parametrize("model", [sc.KMeans, sc.SphericalKMeans])
+def test_documents_are_to_be_made_numbers_and_how_is_said(model, row):
+    documents = ["win money now", "see you at noon"]
+    with pytest.raises(sc.DataError, match=r'texts, and k-means needs numbers.*BagOfWords\("tfidf"\)'):
+        model(2).fit(row(documents))
+    fitted = model(2).fit(sc.BagOfWords("tfidf").fit_transform(documents))
+    with pytest.raises(sc.DataError, match="BagOfWords"):
+        fitted.predict(row(documents))
+
+
+@pytest.mark.parametrize("table", [lambda x: pd.DataFrame({"a": [1.0, 2.0], "note": x}), lambda x: [[x[0]], [x[1]]]])
+def test_a_long_document_is_not_quoted_whole(table):
+    with pytest.raises(sc.DataError, match="could not convert") as caught:
+        sc.KMeans(2).fit(table(["\x1b[31m" + "word " * 10_000, "other"]))
+    assert len(str(caught.value)) < 400 and "\x1b" not in str(caught.value)
+
+
 def test_a_hole_is_refused_in_prediction_and_in_sparse_rows():
     model = sc.KMeans(2, random_state=0).fit(blobs(30))
     with pytest.raises(sc.DataError, match="column 1, row 1 is missing"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from math import inf, log
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,8 @@ import softcount as sc
 from softcount.errors import DataError
 from softcount.models.marks import ABSENT
 from softcount.text import Reading, block_of
-from softcount.text.spans import spots_of
+from softcount.text.spans import spans_of, spots_of
+from text.ways import WAYS, way
 
 MODELS = ("multinomial", "bernoulli", "complement")
 VOCABULARY = ("call", "claim", "free", "home", "love", "mum", "prize", "the")
@@ -207,6 +209,16 @@ def test_against_names_the_class_to_compare_with():
         nb.explain_words({"note": ["free mum"]}, against="x")
 
 
+def test_a_row_is_not_compared_with_its_own_class():
+    documents = ["free call", "love mum", "free prize", "mum home"]
+    nb = fitted(documents, list("shsh"))
+    with pytest.raises(DataError, match=r"row 1 is in class 's' itself\. Give another class for `against`"):
+        nb.explain_words({"note": ["love mum", "free prize"]}, row=1, against="s")
+    assert nb.explain_words({"note": ["love mum", "free prize"]}, row=0, against="s").num_rows == 2
+    many = nb.explain({"note": ["love mum", "free prize"]}, against="s")
+    assert many["note"][0].as_py() > 0 and many["note"][1].as_py() == 0
+
+
 def test_a_document_may_be_given_as_a_string():
     documents = ["free call", "love mum", "free prize", "mum home"]
     nb = sc.NaiveBayes(kinds="text").fit(documents, list("shsh"))
@@ -255,6 +267,37 @@ def test_places_are_those_of_the_words_that_were_counted(document, low, more, lo
             lowered = written.lower() if lowercase else written
             assert _one_sigma(word) in _one_sigma(lowered)
             assert len(lowered) - len(word) <= 1  # a dotted capital I at the end of a word has a dot that is no part
+
+
+@settings(max_examples=200)
+@given(
+    document=LETTERS,
+    words=st.lists(st.text("abé_1i\u0307\u03c3", max_size=3), unique=True, max_size=6),
+    ngrams=st.sampled_from([(1, 1), (1, 2), (2, 2)]),
+    pattern=st.sampled_from([None, r"\w", r"\w*", r"-(\w)?"]),
+    lowercase=st.booleans(),
+    how=st.sampled_from(WAYS),
+    step=st.integers(1, 12),
+)
+def test_places_of_many_words_at_once_are_those_of_each_occurrence(
+    document, words, ngrams, pattern, lowercase, how, step
+):
+    reading = Reading(ngrams=ngrams, pattern=pattern, lowercase=lowercase, stop_words=("ab",))
+    every = list(spots_of(document, reading, Everything()))
+    words = list(dict.fromkeys([*words, *(spot.word for spot in every)]))
+    with way(how), patch("softcount.text.spans.AT_ONCE", step):
+        found = spans_of(document, reading, words)
+    assert sum(map(len, found)) == len(every)
+    for word, places in zip(words, found, strict=True):
+        assert places.tolist() == [[spot.start, spot.end] for spot in every if spot.word == word]
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_places_after_many_dotted_capitals_are_those_of_the_document_as_written(how):
+    document = "\u0130stanbul, \u0130\u0130 free " * 50
+    with way(how):
+        (places,) = spans_of(document, Reading(), ["free"])
+    assert places.tolist() == [list(found.span()) for found in re.finditer("free", document)]
 
 
 def test_only_wanted_words_have_places_and_runs_of_characters_none():

@@ -222,6 +222,61 @@ def test_a_part_without_a_word_is_learned_and_forgotten():
     assert far(model, naive_bayes()) < 1e-13
 
 
+@pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+@pytest.mark.parametrize("first", [["", "?!"], [None, None], ["", None]])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_first_part_may_be_without_a_word(name, first):
+    model = sc.NaiveBayes(kinds=FAMILIES[name]).partial_fit(first, ["ham", "spam"])
+    np.testing.assert_allclose(model.predict_proba(TESTED), 0.5)
+    assert [note for note in model.notes_ if "without words so far" in note]
+    model.partial_fit(DOCUMENTS, LABELS)
+    whole = sc.NaiveBayes(kinds=FAMILIES[name]).fit([*DOCUMENTS, *first], [*LABELS, "ham", "spam"])
+    assert far(model, whole) < 1e-13 and model.notes_ == whole.notes_
+
+
+def test_a_first_part_without_a_word_may_name_its_target_and_have_a_column_that_is_not_used():
+    first = pd.DataFrame({"note": ["...", "!"], "same": ["x", "x"], "sort": ["ham", "spam"]})
+    more = pd.DataFrame({"note": DOCUMENTS, "same": ["x"] * len(LABELS), "sort": LABELS})
+    kinds = {"note": "text", "same": "ignore"}
+    model = sc.NaiveBayes(kinds=kinds).partial_fit(first, "sort").partial_fit(more, "sort")
+    whole = sc.NaiveBayes(kinds=kinds).fit(pd.concat([first, more]), "sort")
+    np.testing.assert_allclose(model.predict_proba(more), whole.predict_proba(more), atol=1e-13)
+
+
+def test_text_beside_numbers_that_had_no_words_at_first_is_not_said_to_have_none():
+    first = pd.DataFrame({"note": ["", "?"], "x": [1.5, 2.5]})
+    more = pd.DataFrame({"note": ["win", "see"], "x": [2.0, 1.0]})
+    model = sc.NaiveBayes(kinds={"note": "text", "x": "normal"}).partial_fit(first, ["a", "b"])
+    assert [note for note in model.notes_ if "without words" in note]
+    model.partial_fit(pd.DataFrame({"note": ["!", "-"], "x": [0.5, 3.0]}), ["a", "b"])
+    assert [note for note in model.notes_ if "without words" in note]
+    model.partial_fit(more, ["a", "b"])
+    assert not [note for note in model.notes_ if "without words" in note]
+
+
+def test_a_whole_table_without_a_word_is_still_refused():
+    assert "text without words" in refused(lambda: sc.NaiveBayes(kinds="text").fit(["...", ""], ["a", "b"]))
+
+
+LIMITS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "min_count": ({"min_count": 2}, ["aa", "bb"]),
+    "min_df": ({"min_df": 2}, ["aa"]),
+    "max_df": ({"max_df": 1}, ["bb", "cc", "dd"]),
+    "drop_top": ({"drop_top": 1}, ["bb", "cc", "dd"]),
+    "max_words": ({"max_words": 1}, ["aa"]),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_count_documents_and_words_whatever_rows_weigh(limit):
+    """The last document weighs more than all others together, and its words are no more frequent for that."""
+    setting, kept = LIMITS[limit]
+    documents = ["aa aa bb bb", "aa", "cc dd"]
+    for weights in (None, [1, 1, 1], [1, 1, 100], [0.01, 0.01, 5]):
+        model = sc.NaiveBayes(kinds=sc.Text(**setting)).fit(documents, ["a", "b", "b"], weights)
+        assert list(model.levels_["text"]) == kept
+
+
 def test_learning_in_parts_keeps_every_word_and_says_so():
     kinds = sc.Text(min_count=2, drop_top=1)
     parts = sc.NaiveBayes(kinds=kinds).partial_fit(DOCUMENTS[:5], LABELS[:5]).partial_fit(DOCUMENTS[5:], LABELS[5:])

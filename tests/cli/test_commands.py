@@ -210,6 +210,12 @@ def test_the_class_to_compare_with_can_be_chosen(folder):
         run("explain", folder / "sorts.sc", folder / "fruit.csv", "--row", "1", "--against", "banana", "--json").stdout
     )[0]
     assert line["(against)"] == "banana"
+    asked = ["explain", str(folder / "sorts.sc"), str(folder / "fruit.csv"), "--against", line["(class)"]]
+    itself = CliRunner().invoke(main, [*asked, "--row", "1"])
+    assert itself.exit_code == 3 and f"row 1 is in class {line['(class)']!r} itself" in itself.stderr
+    rows = sheet(run(*asked).stdout)
+    assert {float(row["(total)"]) == 0 for row in rows if row["(class)"] == line["(class)"]} == {True}
+    assert all(float(row["(total)"]) > 0 for row in rows if row["(class)"] != line["(class)"])
 
 
 def test_a_query_about_words_gives_probabilities(folder):

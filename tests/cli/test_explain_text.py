@@ -83,8 +83,10 @@ def test_words_as_data_add_up_and_say_where_they_stand(folder):
 
 
 def test_against_names_the_class_to_compare_with(folder):
-    text = run("explain", folder / "spam.sc", folder / "message.txt", "--against", "spam").stdout
-    assert "spam, which nothing is compared with" in text
+    text = run("explain", folder / "spam.sc", folder / "message.txt", "--against", "ham").stdout
+    assert "spam rather than ham" in text
+    itself = run("explain", folder / "spam.sc", folder / "message.txt", "--against", "spam", code=3).stderr
+    assert "message.txt is in class 'spam' itself. Name another class with --against" in itself
     assert "no class 'eggs'" in run("explain", folder / "spam.sc", "-", "--against", "eggs", code=3).stderr
 
 

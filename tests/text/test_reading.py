@@ -12,7 +12,7 @@ from softcount.text import Reading
 
 BAD: dict[str, list[Any]] = {
     "analyzer": ["words", None, ["word"]],
-    "ngrams": [2, None, (1,), (2, 1), (0, 1), (1, 2, 3), (1.0, 2.0), "12"],
+    "ngrams": [2, None, (1,), (2, 1), (0, 1), (1, 2, 3), (1.0, 2.0), "12", (1, 1001), (1, 999_999), (1001, 1001)],
     "pattern": ["(", 5, "(a)(b)"],
     "lowercase": ["no", None, 2],
     "stop_words": ["german", 3, None, ["the", 1]],

@@ -34,7 +34,7 @@ Examples:
 
 The figures are log-odds, in nats, of the predicted class against the runner-up (or the class of --against).
 They add up exactly: (prior) plus every column gives (total). A missing cell gives 0. Rows are counted from 1.
-Without --row, every row is explained, one line of CSV each.
+Without --row, every row is explained, one line of CSV each; with --against, rows of that class itself get 0.
 
 A column of text is explained by its words too, whose log-odds add up to the column's, and the document is shown
 with them marked. Where text is all that MODEL reads, a file (or standard input) is one document, unless its first

@@ -11,6 +11,7 @@ from softcount.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from softcount.models.answers import Explanation
     from softcount.models.fitted import Fitted
     from softcount.models.marks import Moved
     from softcount.table import Chunk, Chunks, Table
@@ -67,6 +68,7 @@ def some_rows(
     kept: Any = chunks_with(fitted, table, rows)
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
     why = explained(fitted, single, other)
+    _refuse_itself(rows, why, against, title)
     reasons = _with_files(table, reasons_table(fitted, why, rows), rows)
     likely = proba(fitted, single)[range(len(rows)), why.chosen].tolist()
     told = []
@@ -74,6 +76,18 @@ def some_rows(
         words = _words(fitted, table, chunk, other)
         told.append(Told(line, _cells(fitted, chunk, words), title or _name(table, chunk.start), probability, words))
     return reasons, told
+
+
+def _refuse_itself(rows: Sequence[int], why: Explanation, against: str | None, title: str | None) -> None:
+    """Raise where a row is in the very class that it is to be compared with."""
+    if against is None:
+        return
+    for row, same in zip(rows, why.chosen == why.against, strict=True):
+        if same:
+            raise DataError(
+                f"{title or f'row {row}'} is in class {against!r} itself. "
+                "Name another class with --against, or leave that out for the runner-up."
+            )
 
 
 def _with_files(table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:

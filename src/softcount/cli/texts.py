@@ -13,8 +13,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 HEADING = "Text columns"
 ENGLISH = "english"
-LONGEST_RUN = 100
-"""Words in a run, at most."""
 
 SETTINGS = {
     "text": "model",
@@ -53,6 +51,8 @@ class Ngrams(click.ParamType):
     name = "N-M"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        from softcount.text.reading import LONGEST_RUN
+
         if isinstance(value, tuple):
             return value
         low, dash, high = str(value).partition("-")
@@ -61,7 +61,8 @@ class Ngrams(click.ParamType):
         except ValueError:
             found = 0, 0
         if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
-            self.fail(f"{value!r} is not a shortest and a longest run of words, such as 1-2", param, ctx)
+            most = f"of at most {LONGEST_RUN:,} words"
+            self.fail(f"{value!r} is not a shortest and a longest run {most}, such as 1-2", param, ctx)
         return found
 
 

@@ -125,7 +125,8 @@ class FittedEstimator(Understanding, BaseEstimator):
     def explain(self, X: Any, against: Any = None) -> Any:
         """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
 
-        The columns add up exactly; a missing cell adds 0. `against` names another class to compare with.
+        The columns add up exactly; a missing cell adds 0. `against` names another class to compare with; rows of that
+        class itself get 0.
         """
         import pyarrow as pa
 

@@ -20,7 +20,10 @@ from softcount.learn.kmeans_points import refuse_not_finite
 from softcount.run.threads import Threads
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import Kind
+from softcount.table.texts import text_column
 from softcount.table.wording import refuse_unknown
+
+LONGEST_PROBLEM = 200
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -203,6 +206,11 @@ def refuse_few(rows: Any, clusters: int) -> None:
 
 def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
+    if text_column(X) is not None:
+        raise DataError(
+            f"X is {len(X):,} texts, and k-means needs numbers. "
+            'Make some of the words: BagOfWords("tfidf").fit_transform(X).'
+        )
     if _is_foreign(X):
         return _foreign_numbers(estimator, X, reset)
     how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
@@ -245,7 +253,8 @@ def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
 
 
 def _which_column(X: Any, problem: str) -> str:
-    """The problem, with the first column of a frame that holds no numbers."""
+    """The problem, with the first column of a frame that holds no numbers; a document it quotes is cut short."""
+    problem = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
     for name in getattr(X, "columns", []):
         try:
             np.asarray(X[name], dtype=np.float64)

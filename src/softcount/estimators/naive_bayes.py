@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,23 +38,22 @@ from softcount.models.fitted import Fitted
 from softcount.models.leaves import Wishes
 from softcount.models.linear import linear_form
 from softcount.models.plates import Leaf
-from softcount.models.vocabularies import chosen_notes, growing, read_in_parts, refuse_unknown_words
+from softcount.models.vocabularies import chosen_notes, growing, outgrown, read_in_parts, refuse_unknown_words
 from softcount.priors import Dirichlet
 from softcount.run.threads import Threads
-from softcount.table import Table, open_table
+from softcount.table import Table, open_table, wording
 from softcount.table.frames import is_missing
 from softcount.table.schema import Key, Schema
-from softcount.table.texts import Wordless
+from softcount.table.texts import WORDLESS, Wordless
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What an earlier model knows of the columns: kinds, levels, families and, to have no others, its schema."""
+    """What an earlier model knows of the columns: kinds, levels and families."""
 
     forced: Mapping[Key, Any]
     levels: Mapping[Key, Any] = field(default_factory=dict)
     wishes: Wishes | None = None
-    schema: Schema | None = None
 
 
 class NaiveBayes(ClassifierMixin, FittedEstimator):
@@ -134,14 +134,16 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         known = earlier or Earlier(self._forced(plan.wishes, data, target))
         plan = replace(plan, wishes=known.wishes or plan.wishes)
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
-        table = open_table(
-            data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)}, missing=self._missing(),
-            target=target, labels=codes, weights=weights, schema=known.schema,
+        opening = partial(
+            open_table, data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)},
+            missing=self._missing(), target=target, labels=codes, weights=weights,
         )  # fmt: skip
+        table = opening()
         if earlier is None:
             remember_columns(self, table, data)
         with Threads(self.n_jobs) as threads:
-            fitted = fit_labelled(table, plan, threads, found)
+            fit = partial(fit_labelled, plan=plan, threads=threads, classes=found)
+            fitted = _fit_part(table, opening, fit) if parts else fit(table)
             fitted = replace(fitted, notes=[*fitted.notes, *notes])
             return fitted if calibration is None else calibrated(fitted, table, plan, threads, calibration, found)
 
@@ -192,11 +194,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         blocks = [leaf.columns for leaf in self.fitted_.star.leaves if isinstance(leaf.family, Joint)]
         levels = {key: self.fitted_.schema[key].levels for block in blocks for key in block if key in forced}
         known = Earlier(forced, levels, wishes_like(self.fitted_.star.leaves))
-        try:
-            return self._learn(X, y, sample_weight, parts=True, earlier=known)
-        except Wordless:  # documents without a word are documents all the same
-            known = replace(known, schema=self.fitted_.schema)
-            return self._learn(X, y, sample_weight, parts=True, earlier=known)
+        return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
     def _joined(self, left: Fitted, right: Fitted, sign: float, grow: Collection[Key] | None = None) -> Fitted:
         """The model of both tables, or of the left one without the rows of the right; `grow` as `united` has it."""
@@ -213,6 +211,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
         estimates = star.estimate(counts, imagined)
         before = state_notes(left.star, left.estimates, left.imagined, left.classes or [])
+        before += outgrown(left.notes, star.leaves)
         notes = [note for note in left.notes if note not in before]
         more = state_notes(star, estimates, imagined, classes)
         more += chosen_notes(left.schema, right.schema, merged=grow is None)
@@ -347,6 +346,17 @@ def wishes_like(leaves: Sequence[Leaf]) -> Wishes:
     """The wishes under which columns get the families that these leaves have."""
     whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
     return Wishes({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)
+
+
+def _fit_part(table: Table, opening: Callable[..., Table], fit: Callable[[Table], Fitted]) -> Fitted:
+    """The model of some of the rows: where they are documents without a word, others may have some."""
+    try:
+        return fit(table)
+    except Wordless as none:
+        wordless = opening(schema=Schema(none.fields, table.schema.missing))
+    fitted = fit(wordless)
+    said = [f"{wording.column(key)} {WORDLESS} so far." for key in wordless.schema.texts]
+    return replace(fitted, notes=[*fitted.notes, *said])
 
 
 def _with_classes(fitted: Fitted, classes: list[Any], plan: Plan) -> Fitted:

@@ -123,7 +123,7 @@ class Understanding:
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
         """An Arrow table of the words of one document and the nats by which each moved it, weightiest first.
 
-        Nats are log-odds of the row's class against the runner-up, or the class `against`; they add up to the text
+        Nats are log-odds of the row's class against the runner-up, or `against` another class; they add up to the text
         column's figure in `explain`. With the Bernoulli model one line, "(words not there)", is for all words the
         document lacks. `spans` are the places, first character and one after the last, where the word stands. A model
         of text alone also takes the document itself, as a string.
@@ -159,8 +159,8 @@ def _summed(fitted: Fitted) -> Any:
 def _per_class(fitted: Fitted) -> Any:
     import pyarrow as pa
 
-    far, public, names = departures(fitted), fitted.params, _names(fitted)
-    words = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves}
+    far, names = departures(fitted), _names(fitted)
+    words = {x.key: fitted.describe(x.key) for x in fitted.star.leaves}
     entries = [(key, g, float(values[g])) for key, values in far.items() for g in range(fitted.n_groups)]
     ranked = sorted(entries, key=lambda entry: -entry[2])
     values = np.array([value for *_, value in ranked])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from softcount.models.answers import label
 from softcount.models.fitted import Fitted
 from softcount.models.marks import Moved, marks, moved, places_of, row_of, text_leaves
@@ -33,26 +35,25 @@ def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key |
 
     text_leaves(fitted, key)
     chunk = row_of(fitted, table, row)
-    lines = [
-        line
-        for found in moved(fitted, chunk, against, key)
-        for line in _lines(found, document_at(table, found.key, row))
-    ]
-    span = pa.struct([("start", pa.int64()), ("end", pa.int64())])
-    types: list[tuple[str, Any]] = [("column", pa.string()), ("word", pa.string())]
-    types += [("count", pa.float64()), ("nats", pa.float64()), ("spans", pa.list_(span))]
-    return pa.Table.from_pylist(lines, schema=pa.schema(types))
+    parts = [_moves(found, document_at(table, found.key, row)) for found in moved(fitted, chunk, against, key)]
+    return pa.concat_tables(parts).combine_chunks()
 
 
-def _lines(found: Moved, document: str | None) -> list[dict[str, Any]]:
-    places = places_of(found, document)
-    return [
+def _moves(found: Moved, document: str | None) -> Any:
+    """The words of one document; a long one has millions of places, which no Python object is made for."""
+    import pyarrow as pa
+
+    moves, places = found.moves, places_of(found, document)
+    own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
+    edges = np.cumsum([0, *map(len, own)])
+    starts, ends = np.concatenate([np.empty((0, 2), np.int64), *own]).T
+    spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
+    return pa.table(
         {
-            "column": label(found.key),
-            "word": move.word,
-            "count": move.count,
-            "nats": move.nats,
-            "spans": [{"start": start, "end": end} for start, end in places.get(move.word, [])],
+            "column": pa.array([label(found.key)] * len(moves), pa.string()),
+            "word": pa.array([move.word for move in moves], pa.string()),
+            "count": pa.array([move.count for move in moves], pa.float64()),
+            "nats": pa.array([move.nats for move in moves], pa.float64()),
+            "spans": pa.ListArray.from_arrays(pa.array(edges, pa.int32()), spans),
         }
-        for move in found.moves
-    ]
+    )

@@ -167,7 +167,7 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
     order = np.argsort(-shares, kind="stable")[:most]
-    names = [level if isinstance(level, str) else f"{_spoken(level)}:" for level in levels]
+    names = {i: level if isinstance(level := levels[i], str) else f"{_spoken(level)}:" for i in order.tolist()}
     # Levels of less than half a percent say nothing beside the first: "Third 100 %, Second 0 %".
     return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order if i == order[0] or shares[i] >= 0.005)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import xlogy
 
 from softcount.errors import DataError
 from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register
@@ -18,6 +19,8 @@ from softcount.text import Reading
 
 MARKING = 5
 """Words that say what a group is about."""
+NOISE = 1e-14
+"""What rounding leaves of the evidence of a word that is equally likely everywhere."""
 
 
 @register
@@ -27,7 +30,8 @@ class Text(Family):
 
     The last tells a class by what the others hold, and is for known classes only; where it is all there is, classes
     are equally likely before unless `class_prior` says otherwise. The other settings say how
-    documents are read, as `Reading` does. A column is a sparse matrix: 1 for a document that is there, then how
+    documents are read, as `Reading` does; its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count
+    documents and words, whatever rows weigh. A column is a sparse matrix: 1 for a document that is there, then how
     often it holds each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the
     documents that hold it.
     """
@@ -183,7 +187,7 @@ class Text(Family):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         """The words that most set each group apart from all of them."""
-        return [_spoken(setting.levels, row) for row in marking(params["probability"])]
+        return [spoken(setting.levels, row) for row in marking(params["probability"])]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         return self.way.divergence(params, shares)
@@ -199,23 +203,40 @@ class Text(Family):
         return self.way.wrong(params)
 
 
-def marking(probability: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
-    """(groups x words) what each word adds to a group's departure from all groups together, in nats.
+def evidence(here: np.ndarray, there: np.ndarray, sizes: tuple[float, float]) -> np.ndarray:
+    """Nats by which two rates, one here and one there, explain how often words occur better than one rate does.
 
-    Rare words that mark a group and common ones that mark it a little can both lead; with one group, its commonest.
+    `sizes` are all words here and there (or all documents). Half of Dunning's G2: a name that one document repeats has
+    little of it and a word used everywhere next to none.
     """
-    if len(probability) == 1:
+    apart = sum(_likelihood(part, size) for part, size in zip((here, there), sizes, strict=True))
+    return np.maximum(apart - _likelihood(here + there, sum(sizes)), 0.0)
+
+
+def _likelihood(count: np.ndarray, size: float) -> np.ndarray:
+    """Log-likelihood, at its best rate, of a word met so often among so many."""
+    rest = np.maximum(size - count, 0.0)
+    return xlogy(count, count) + xlogy(rest, rest) - xlogy(size, size)
+
+
+def marking(probability: np.ndarray) -> np.ndarray:
+    """(groups x words) how well each word marks each group: its evidence, were all groups of one size.
+
+    0 where a word is no likelier than in the others together; a single group has its words by their probability.
+    """
+    others = len(probability) - 1
+    if others <= 0:
         return probability
-    weights = np.full(len(probability), 1.0 / len(probability)) if shares is None else shares
-    whole = weights @ probability
-    ratio = np.where(probability > 0, probability, 1.0) / np.where(whole > 0, whole, 1.0)
-    return probability * np.log(ratio)
+    rest = np.maximum(probability.sum(axis=0) - probability, 0.0)
+    scores = np.stack([evidence(*pair, (1.0, float(others))) for pair in zip(probability, rest, strict=True)])
+    return np.where(probability * others > rest, scores, 0.0)
 
 
-def _spoken(words: Sequence[object], scores: np.ndarray) -> str:
+def spoken(words: Sequence[object], scores: np.ndarray, least: float = NOISE) -> str:
+    """The words with the largest scores above the least, largest first; equal ones in the order of the words."""
     most = min(MARKING, len(scores))
     if not most:
         return "no words"
     top = np.argpartition(-scores, most - 1)[:most]
     top = top[np.lexsort((top, -scores[top]))]
-    return ", ".join(str(words[int(i)]) for i in top if scores[i] > 0) or "nothing that sets it apart"
+    return ", ".join(str(words[int(i)]) for i in top if scores[i] > least) or "nothing that sets it apart"

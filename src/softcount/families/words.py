@@ -33,8 +33,9 @@ class Drawn:
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         documents, words = _split(stats)
-        params = {"probability": _shares(words, hyper["alpha"], how), "length": _lengths(documents, words)}
-        return params | {"alpha": words + hyper["alpha"]} if how == "predictive" else params
+        more = {"alpha": words + hyper["alpha"]} if how == "predictive" else {}
+        lengths = _lengths(documents, words)  # while they are counts still
+        return {"probability": _shares(words, hyper["alpha"], how), "length": lengths, **more}
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
@@ -245,12 +246,15 @@ def _split(stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
-    """As `estimated`, in two passes where nothing is odd."""
+    """As `estimated`, in two passes where nothing is odd; the counts given become the shares then.
+
+    Another array of 20 classes and 209,404 words was 34 MB more at the height of a fit.
+    """
     if how in ("ml", "map") or not (alpha > 0).all():
         return estimated(words, alpha, how, "text")
-    raw = words + alpha
-    raw /= raw.sum(axis=-1, keepdims=True)
-    return raw
+    words += alpha
+    words /= words.sum(axis=-1, keepdims=True)
+    return words
 
 
 def _logs(shares: np.ndarray) -> np.ndarray:

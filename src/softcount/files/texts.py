@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError, ModelFileError
 from softcount.files.plain import plain
-from softcount.text.reading import Reading
+from softcount.text.reading import LONGEST_RUN, Reading
 from softcount.text.words import Words
 
 Arrays = dict[str, np.ndarray]
@@ -22,10 +22,6 @@ Compiling one runs nothing of it, and groups within groups end in an error. Sear
 expression can be written so that a single document takes for ever, and no length rules that out. That is all a file
 of unknown origin can do: answer late.
 """
-
-
-MOST_RUN = 1_000
-"""Longest run of words or characters that a file may count as one."""
 
 
 def put_words(arrays: Arrays, prefix: str, words: Words) -> None:
@@ -105,7 +101,7 @@ def _words(said: Any) -> bool:
 _SOUND: dict[str, Callable[[Any], bool]] = {
     "analyzer": lambda said: isinstance(said, str),
     "ngrams": lambda said: (
-        isinstance(said, list) and len(said) == 2 and all(_whole(1)(n) and n <= MOST_RUN for n in said)
+        isinstance(said, list) and len(said) == 2 and all(_whole(1)(n) and n <= LONGEST_RUN for n in said)
     ),
     "pattern": lambda said: said is None or (isinstance(said, str) and len(said) <= MOST_PATTERN),
     "lowercase": lambda said: isinstance(said, bool),

@@ -37,7 +37,10 @@ MOST_CELLS = 20_000_000
 """Rows times classes kept at most; of longer tables a random part of the rows is calibrated on."""
 DROPPED = "not calibrated: rows were added or taken away after the fit. Fit all at once, or call calibrate(X, y)."
 COLDEST, HOTTEST = 0.05, 1e5
-"""Temperatures looked at. Where every row held out is right, the best would be zero and every answer certain."""
+"""Temperatures looked at."""
+UNBOUND = 1.0
+"""The temperature where none in sight is low enough: rows that are all right do not say how sure is too sure."""
+STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,7 @@ def calibrated(
     fitted = replace(fitted, calibration=calibration_of(held, method))
     if table.unknown_labels and plan.unlabelled_weight > 0:
         notes = [*notes, "calibrated on models of the labelled rows alone; the rows without a label took no part."]
-    if fitted.calibration is not None and fitted.calibration.temperature == COLDEST:
-        notes = [*notes, f"the rows held out set the temperature no bound, so it is held at {COLDEST}."]
-    return replace(fitted, notes=[*fitted.notes, *notes])
+    return replace(fitted, notes=[*fitted.notes, *notes, *_unbound(fitted)])
 
 
 def calibrated_on(
@@ -100,7 +101,8 @@ def calibrated_on(
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
     folds = (np.arange(len(logs)) % FOLDS).astype(np.int8)
     found = calibration_of(Held(logs, labels[kept], weights[kept], folds), method)
-    return replace(fitted, calibration=found, notes=_silent(fitted.notes))
+    fitted = replace(fitted, calibration=found, notes=_silent(fitted.notes))
+    return replace(fitted, notes=[*fitted.notes, *_unbound(fitted)])
 
 
 def _place(places: dict[Any, int], name: Any) -> int:
@@ -119,7 +121,11 @@ def uncalibrated(fitted: Fitted, was: Any) -> Fitted:
 
 def _silent(notes: Sequence[str]) -> list[str]:
     """Notes without what was said of a correction that is gone."""
-    return [note for note in notes if not note.startswith(("calibrated on", "not calibrated"))]
+    return [note for note in notes if note != STAYS and not note.startswith(("calibrated on", "not calibrated"))]
+
+
+def _unbound(fitted: Fitted) -> list[str]:
+    return [STAYS] if fitted.calibration is not None and fitted.calibration.temperature == UNBOUND else []
 
 
 def _noted(fitted: Fitted, note: str) -> Fitted:
@@ -190,7 +196,10 @@ def _figures(held: Held, told: np.ndarray) -> tuple[float, tuple[Bin, ...]]:
 
 
 def _temperature(held: Held) -> float:
-    """The temperature at which the rows held out are likeliest; above 1 where the model was too sure."""
+    """The temperature at which the rows held out are likeliest; above 1 where the model was too sure.
+
+    It is 1 where they would be likelier still below every temperature looked at.
+    """
     rows = np.arange(len(held.labels))
     # A class absent from the other folds is impossible at any temperature.
     fair = np.flatnonzero(np.isfinite(held.logs[rows, held.labels]))
@@ -206,7 +215,7 @@ def _temperature(held: Held) -> float:
 
     cold, hot = np.log([COLDEST, HOTTEST])
     if slope(cold) <= 0:
-        return COLDEST
+        return UNBOUND
     return HOTTEST if slope(hot) >= 0 else float(np.exp(brentq(slope, cold, hot, xtol=1e-9)))
 
 

@@ -13,6 +13,7 @@ from softcount.errors import DataError
 from softcount.families import Joint, Multinormal, Normal
 from softcount.families.joint import joint_of
 from softcount.families.normal import shifted
+from softcount.models.bags import Pending
 from softcount.models.plates import Codes, Leaf
 from softcount.models.settle import Settling
 from softcount.models.star import Star
@@ -73,6 +74,8 @@ def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
     """Group g moved to `order[g]` among `groups`; a negative order drops it."""
     if len(order) == array.shape[0] == groups and (order == np.arange(groups)).all():
         return array
+    if isinstance(array, Pending):
+        return array.regrouped(order, groups)
     hi, lo = np.zeros((2, groups, *array.shape[1:]))
     have = min(len(order), array.shape[0])
     kept = np.flatnonzero(order[:have] >= 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -176,18 +176,35 @@ class Pending(Twofold):
     def joined(self, other: Pending) -> Pending:
         """Both together; classes and columns that only one of them knows make room."""
         size = max(self.size[0], other.size[0]), max(self.size[1], other.size[1])
+        if other.base is not None:
+            return Pending(self.kernels, (), size, self.counted(size) + other.counted(size))
         both = Pending(self.kernels, self.pieces + other.pieces, size, self.base)
         waiting = sum(piece.rows.cells for piece in both.pieces)
         return Pending(self.kernels, (), size, both.counted()) if waiting > size[0] * size[1] else both
 
-    def counted(self) -> np.ndarray:
-        """(columns x groups) counts."""
-        out = np.zeros(self.size)
+    def counted(self, size: tuple[int, int] | None = None) -> np.ndarray:
+        """(columns x groups) counts, with room for more of either where a `size` says so."""
+        out = np.zeros(size or self.size)
         if self.base is not None:
             out[: self.base.shape[0], : self.base.shape[1]] = self.base
         for piece in self.pieces:
             self.kernels.count_bags_labelled(*piece.rows.parts, piece.labels, piece.weights, out)
         return out
+
+    def regrouped(self, order: np.ndarray, groups: int) -> Pending:
+        """Group g moved to `order[g]` among `groups`, a negative order dropping it: the rows are given new labels.
+
+        Moving the counts of 20 classes and 209,404 words took 95 MB and a quarter of a fit, and left them turned round.
+        """
+        moved = np.full(self.size[1] + 1, -1, dtype=np.int32)  # the last is for rows without a label
+        moved[: min(len(order), self.size[1])] = order[: self.size[1]]
+        pieces = tuple(replace(piece, labels=moved[piece.labels]) for piece in self.pieces)
+        base = None
+        if self.base is not None:
+            kept = np.flatnonzero(moved[: self.base.shape[1]] >= 0)
+            base = np.zeros((self.size[0], groups))
+            base[: len(self.base), moved[kept]] = self.base[:, kept]
+        return Pending(self.kernels, pieces, (self.size[0], groups), base)
 
     @property
     def whole(self) -> Twofold:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from softcount.families.base import NOTHING
 from softcount.models.answers import CLASS, label
 from softcount.models.fitted import Fitted
 from softcount.models.influence import departures, elsewhere
+from softcount.models.marks import said
 from softcount.models.plates import Leaf
 from softcount.models.surprise import COUNTED, Gauge, Weighed, part_of, tiles
 from softcount.run.threads import Threads
@@ -54,8 +56,11 @@ class Card:
 def cards(fitted: Fitted) -> list[Card]:
     """A card for every class."""
     far, public = departures(fitted), fitted.params
-    here = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves}
-    typical = {x.key: typical_values(x, public[x.key]) for x in fitted.star.leaves}
+    words = {x.key: list(said(fitted, x)) for x in fitted.star.leaves if isinstance(x.family, Text)}
+    here = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves if x.key not in words}
+    here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
+    typical = {x.key: here[x.key] if x.key in words else typical_values(x, public[x.key]) for x in fitted.star.leaves}
+    others = _elsewhere(fitted, words)
     return [
         Card(
             name,
@@ -63,32 +68,28 @@ def cards(fitted: Fitted) -> list[Card]:
             float(fitted.group_rows[g]),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
-            _apart(fitted, g, far, {key: values[g] for key, values in here.items()}),
+            _apart(far, here, next(others), g),
         )
         for g, name in enumerate(fitted.names)
     ]
 
 
-def _apart(fitted: Fitted, g: int, far: dict[Key, np.ndarray], here: dict[Key, str]) -> list[Apart]:
-    other = elsewhere(fitted, g)
-    words = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in fitted.star.leaves}
-    for leaf in fitted.star.leaves:
-        if isinstance(leaf.family, Text) and fitted.n_groups > 1:
-            here[leaf.key], words[leaf.key] = _marked(leaf, fitted.params[leaf.key], other[leaf.key], g)
-    found = [Apart(key, float(values[g]), here[key], words[key]) for key, values in far.items()]
+def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]]) -> Iterator[dict[Key, str]]:
+    """For each class in turn, what its columns are like in all others together."""
+    plain = [leaf for leaf in fitted.star.leaves if leaf.key not in words]
+    pooled = elsewhere(fitted) if plain else repeat({})
+    for g, other in zip(range(fitted.n_groups), pooled, strict=False):
+        described = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in plain}
+        yield described | {key: pairs[g][1] for key, pairs in words.items()}
+
+
+def _apart(far: dict[Key, np.ndarray], here: dict[Key, list[str]], there: dict[Key, str], g: int) -> list[Apart]:
+    found = [Apart(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()]
     return sorted(found, key=lambda item: -item.influence)
 
 
-def _marked(leaf: Leaf, own: Params, other: Params, g: int) -> list[str]:
-    """Words that mark a group, and words that mark all the others together: the commonest of both are the same."""
-    pair = {"probability": np.concatenate([own["probability"][g : g + 1], other["probability"]])}
-    return leaf.family.describe(pair, leaf.setting)
-
-
 def typical_values(leaf: Leaf, params: Params) -> list[Any]:
-    """What is typical of each group: the commonest level, marking words, the mean, the median of what spans sizes."""
-    if isinstance(leaf.family, Text):
-        return leaf.family.describe(params, leaf.setting)
+    """What is typical of each group: the commonest level, the mean, the median of what spans sizes."""
     if leaf.family.discrete or leaf.family.name == "multinomial":
         levels = leaf.setting.levels
         return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]

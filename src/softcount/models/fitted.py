@@ -133,6 +133,10 @@ class Fitted:
     def describe(self, key: Key) -> list[str]:
         """One column in a few words for every group."""
         leaf = self.star.leaf(key)
+        if leaf.family.kind is Kind.TEXT:
+            from softcount.models.marks import said
+
+            return [own for own, _ in said(self, leaf)]
         return leaf.family.describe(self.params[key], leaf.setting)
 
     # -- scoring

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softcount.counts import Counts
 from softcount.families import Family, Hyper, Params
 from softcount.models.star import StarParams
 from softcount.numerics.twofold import Twofold
@@ -23,7 +25,7 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
     figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
     """
-    own, single = fitted.estimates.leaves, _pooled(fitted, np.ones(fitted.n_groups, dtype=bool)).leaves
+    own, single = fitted.estimates.leaves, _pooled(fitted, fitted.counts.map(_together)).leaves
     return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.star.leaves}
 
 
@@ -38,22 +40,41 @@ def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
     return np.maximum(family.divergence(joined, shares)[:-1], 0.0)
 
 
-def elsewhere(fitted: Fitted, group: int) -> dict[Key, Params]:
-    """Every column's parameters over all groups but one, in the user's units."""
-    others = np.ones(fitted.n_groups, dtype=bool)
-    others[group] = fitted.n_groups == 1
-    return fitted.star.public(_pooled(fitted, others))
+def elsewhere(fitted: Fitted) -> Iterator[dict[Key, Params]]:
+    """For each group in turn, every column's parameters over all groups but it, in the user's units."""
+    if fitted.n_groups == 1:
+        yield fitted.star.public(_pooled(fitted, fitted.counts.map(_together)))
+        return
+    for others in _others(fitted.counts, range(fitted.n_groups), None):
+        yield fitted.star.public(_pooled(fitted, others))
 
 
-def _pooled(fitted: Fitted, groups: np.ndarray) -> StarParams:
-    """The parameters of these groups taken as one."""
+def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
+    """For each of these groups, the counts of all others together; `outside` are those of the groups not listed.
 
-    def together(array: Twofold) -> Twofold:
-        return array[groups].sum(axis=0, keepdims=True)
+    Halved again and again: a sum over all others for every group would take groups x groups x words. Nothing is
+    subtracted, so a group that holds nearly everything leaves the few rows of the others with all their digits.
+    """
+    if len(groups) == 1:
+        assert outside is not None
+        yield outside
+        return
+    middle = groups[len(groups) // 2]
+    halves = range(groups.start, middle), range(middle, groups.stop)
+    for half, other in (halves, halves[::-1]):
+        sums = counts.map(lambda array, other=other: _together(array[other.start : other.stop]))  # type: ignore[misc]
+        yield from _others(counts, half, sums if outside is None else outside + sums)
 
+
+def _together(array: Twofold) -> Twofold:
+    return array.sum(axis=0, keepdims=True)
+
+
+def _pooled(fitted: Fitted, counts: Counts) -> StarParams:
+    """The parameters of one class that has these counts."""
     leaves = {key: _for_one(hyper) for key, hyper in fitted.imagined.leaves.items()}
     imagined = replace(fitted.imagined, leaves=leaves, fixed_shares=np.ones(1), fixed={})
-    return fitted.star.estimate(fitted.counts.map(together), imagined)
+    return fitted.star.estimate(counts, imagined)
 
 
 def _for_one(hyper: Hyper) -> Hyper:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logit, xlogy
+from scipy.special import gammaln, logit
 
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
-from softcount.families.text import Text
+from softcount.families.text import Text, evidence, spoken
 from softcount.models.answers import explained, label
 from softcount.models.fitted import Fitted
 from softcount.models.plates import Leaf
 from softcount.numerics.twofold import Twofold
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.text import Reading
-from softcount.text.spans import Part, Spot, spots_of
+from softcount.text.spans import Part, Spot, spans_of, spots_of
 
 ABSENT = "(words not there)"
 """Stands for all words that a document does not hold, where that counts too."""
@@ -69,21 +69,42 @@ def marks(fitted: Fitted, leaf: Leaf, most: int) -> Iterator[list[Mark]]:
     repeats has little of it and a word used everywhere next to none, where ranking by log-odds puts the first in front
     and ranking by frequency the second. A single group has its most frequent words, with no odds.
     """
+    for figures in _figures(fitted, leaf):
+        odds, nats, count, _ = figures
+        if fitted.n_groups == 1:
+            chosen = _largest(count, most, 0.0)
+        else:
+            chosen = _largest(np.where(odds > 0, nats, 0.0), most, LEAST)
+        yield [Mark(str(leaf.setting.levels[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
+
+
+def said(fitted: Fitted, leaf: Leaf) -> Iterator[tuple[str, str]]:
+    """For each group in turn, in a line, the words that most mark it and those that mark all others against it.
+
+    As `marks` has them; the words of a single group are its most frequent ones, and its own are those of all.
+    """
+    words = leaf.setting.levels
+    for odds, nats, count, _ in _figures(fitted, leaf):
+        if fitted.n_groups == 1:
+            yield (spoken(words, count),) * 2
+        else:
+            here, there = (np.where(way > 0, nats, 0.0) for way in (odds, -odds))
+            yield spoken(words, here, LEAST), spoken(words, there, LEAST)
+
+
+def _figures(fitted: Fitted, leaf: Leaf) -> Iterator[tuple[np.ndarray, ...]]:
+    """For each group in turn, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
     counts = fitted.counts.arrays[leaf.key]
     whole = counts.sum(axis=0, keepdims=True)
     for g in range(fitted.n_groups):
         here = counts[g : g + 1]
         there = whole - here
-        count, elsewhere = here.value[0], there.value[0]
+        count, rest = here.value[0], there.value[0]
         if fitted.n_groups == 1:
-            odds = evidence = np.zeros(len(count) - 1)
-            chosen = _largest(count[1:], most, 0.0)
+            odds = nats = np.zeros(len(count) - 1)
         else:
-            odds = _log_odds(fitted, leaf, here, there)
-            evidence = np.where(odds > 0, _evidence(leaf, count, elsewhere), 0.0)
-            chosen = _largest(evidence, most, LEAST)
-        figures = odds, evidence, count[1:], elsewhere[1:]
-        yield [Mark(str(leaf.setting.levels[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
+            odds, nats = _log_odds(fitted, leaf, here, there), _evidence(leaf, count, rest)
+        yield odds, nats, count[1:], rest[1:]
 
 
 def _log_odds(fitted: Fitted, leaf: Leaf, here: Twofold, there: Twofold) -> np.ndarray:
@@ -99,16 +120,9 @@ def _log_odds(fitted: Fitted, leaf: Leaf, here: Twofold, there: Twofold) -> np.n
 
 
 def _evidence(leaf: Leaf, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Nats by which two rates explain the counts better than one."""
-    sizes = [float(part[0] if presence(leaf) else part[1:].sum()) for part in (here, there)]
-    apart = sum(_likelihood(part[1:], size) for part, size in zip((here, there), sizes, strict=True))
-    return np.maximum(apart - _likelihood(here[1:] + there[1:], sum(sizes)), 0.0)
-
-
-def _likelihood(count: np.ndarray, size: float) -> np.ndarray:
-    """Log-likelihood, at its best rate, of a word met so often among so many."""
-    rest = np.maximum(size - count, 0.0)
-    return xlogy(count, count) + xlogy(rest, rest) - xlogy(size, size)
+    """Every word's: among all documents where it counts only that a word is there, else among all words."""
+    own, rest = (float(part[0] if presence(leaf) else part[1:].sum()) for part in (here, there))
+    return evidence(here[1:], there[1:], (own, rest))
 
 
 def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
@@ -171,6 +185,11 @@ def moved(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = N
     one: Any = Chunks([chunk])
     why = explained(fitted, one, against)
     pair = int(why.chosen[0]), int(why.against[0])
+    if against is not None and pair[0] == pair[1]:
+        raise DataError(
+            f"row {chunk.start} is in class {against!r} itself. "
+            "Give another class for `against`, or none for the runner-up."
+        )
     figures = {name: float(part[0]) for name, part in why.parts.items()}
     return [_moved(fitted, leaf, chunk, pair, figures[label(leaf.key)]) for leaf in text_leaves(fitted, key)]
 
@@ -220,12 +239,10 @@ def spots(found: Moved, document: str | None) -> list[Spot]:
     return [] if document is None else list(spots_of(document, found.reading, {move.word for move in found.moves}))
 
 
-def places_of(found: Moved, document: str | None) -> dict[str, list[Part]]:
-    """By word, the places where it stands."""
-    places: dict[str, list[Part]] = {}
-    for spot in spots(found, document):
-        places.setdefault(spot.word, []).append((spot.start, spot.end))
-    return places
+def places_of(found: Moved, document: str | None) -> dict[str, np.ndarray]:
+    """By word, an (occurrences x 2) array of the places where it begins and ends."""
+    words = [move.word for move in found.moves]
+    return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
 def weights(found: Moved, places: Iterable[Spot]) -> dict[Part, float]:

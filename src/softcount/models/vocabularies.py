@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,9 @@ from softcount.errors import DataError
 from softcount.families import Text
 from softcount.models.plates import Leaf
 from softcount.numerics.twofold import Twofold
+from softcount.table import wording
 from softcount.table.schema import Field, Key, Schema
+from softcount.table.texts import WORDLESS
 from softcount.text import Reading, Words
 
 WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
@@ -118,6 +120,12 @@ def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
 def growing(schema: Schema) -> set[Key]:
     """Text columns that take new words: those that have every word met so far."""
     return {spec.key for spec in text_fields(schema) if not is_choosy(spec.reading)}
+
+
+def outgrown(notes: Sequence[str], leaves: Sequence[Leaf]) -> list[str]:
+    """Notes that say of a column that has words now that it has none."""
+    worded = [leaf.key for leaf in leaves if isinstance(leaf.family, Text) and len(leaf.setting.levels)]
+    return [note for note in notes if note.startswith(tuple(f"{wording.column(key)} {WORDLESS}" for key in worded))]
 
 
 def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:

@@ -195,7 +195,7 @@ def moved_document(fitted: Fitted, found: Moved, document: str | None) -> dict[s
             "word": move.word,
             "count": move.count,
             "nats": move.nats,
-            "spans": places.get(move.word, []),
+            "spans": places[move.word].tolist() if move.word in places else [],
             "in_classes": [{"class": name, "count": own} for name, own in zip(names, move.held, strict=False)],
         }
         for move in found.moves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -171,13 +172,19 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
 
 
 def _decide_running(facts: Facts) -> Verdict:
-    name, why = wording.column(facts.key), f"text of about {facts.words:.0f} words"
+    name, why = wording.column(facts.key), f"text of about {_rounded(facts.words)} words"
     if facts.words >= RUNNING_WORDS:
         otherwise = wording.declare(facts.key, "categorical", IGNORE)
         return Verdict(Kind.TEXT, why, True, f"{name} is running text: its words are counted (else {otherwise})")
     counted, kept = wording.declare(facts.key, "text"), wording.declare(facts.key, "categorical")
     note = f"{name} is short text: left out ({counted} to count its words, {kept} to keep its cells as categories)"
     return Verdict(Kind.TEXT, why, False, note)
+
+
+def _rounded(words: float) -> str:
+    """A mean number of words, which is not rounded up to where running text begins."""
+    near = words < RUNNING_WORDS <= round(words)
+    return f"{math.floor(10 * words) / 10:.1f}" if near else f"{words:.0f}"
 
 
 def _decide_whole(facts: Facts, named: bool) -> Verdict:

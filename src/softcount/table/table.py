@@ -124,7 +124,7 @@ class Table:
     @property
     def n_words(self) -> int:
         """How many different words the documents have, added up over the documents; 0 before they are gathered."""
-        return sum(int(text.chosen.documents.sum()) for text in self._texts.values() if text.chosen is not None)
+        return sum(text.chosen.cells for text in self._texts.values() if text.chosen is not None)
 
     @property
     def unseen(self) -> dict[Key, int]:

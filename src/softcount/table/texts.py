@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from softcount.table.chunk import UNKNOWN
 from softcount.table.columns import Cells, MissingWords, cells_of, flat
 from softcount.table.frames import arrow_column, is_frame, is_missing
 from softcount.table.plan import Plan
-from softcount.table.schema import MISSING, Key, Kind
+from softcount.table.schema import MISSING, Field, Key, Kind
 from softcount.table.source import Piece, Source, Wanted
 from softcount.text import Block, Chosen, Gathered, Reading, Words, block_of, matrix_of
 
@@ -232,7 +232,7 @@ def gather(
             room -= len(block.ids) + len(known)
             if room >= 0:
                 held[key][start] = _compact(marked(replace(block, ids=numbers[block.ids]), known))
-    if not among:  # nothing can be learned of these classes; the words are not to blame
+    if told is not None and not among:  # nothing can be learned of these classes; the words are not to blame
         return gather(source, columns, located, missing, run)
     for key, column in new.items():
         column.among = among if among < rows else None
@@ -270,9 +270,10 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
         if column.chosen is not None:
             name, kept, most = wording.column(key), len(column.chosen.words), column.reading.max_words
             if not kept:
-                notes.append(f"{name} is text without words: {_why_none(column.chosen)}")
-            if column.among is not None:
-                notes.append(f"{name}: its words are those that the {column.among:,} labelled rows hold")
+                notes.append(f"{name} {WORDLESS}: {_why_none(column.chosen)}")
+            elif column.among is not None:
+                rows = "one labelled row holds" if column.among == 1 else f"{column.among:,} labelled rows hold"
+                notes.append(f"{name}: its words are those that the {rows}")
             if kept == most and len(column.chosen.columns) > kept:
                 met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
                 but = f", save that one met {met} may be missed" if column.lost else ""
@@ -280,26 +281,36 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
     return notes
 
 
+WORDLESS = "is text without words"
+
+
 class Wordless(DataError):
-    """A table of nothing but text that holds no word."""
+    """A table of nothing but text that holds no word; `fields` are its columns."""
+
+    fields: tuple[Field, ...] = ()
 
 
-def refuse_wordless(plans: Iterable[Plan], columns: Mapping[Key, TextColumn]) -> None:
+def refuse_wordless(plans: Sequence[Plan], columns: Mapping[Key, TextColumn]) -> None:
     """Raise where a table is nothing but text without a word."""
     used = [plan.key for plan in plans if plan.field.used]
     chosen = [columns[key].chosen for key in used if key in columns]
     if len(chosen) == len(used) and all(found is not None and not len(found.words) for found in chosen):
         name = wording.column(used[0])
-        raise Wordless(f"{name} is text without words, and there is nothing else to model: {_why_none(chosen[0])}.")
+        error = Wordless(f"{name} {WORDLESS}, and there is nothing else to model: {_why_none(chosen[0])}.")
+        error.fields = tuple(plan.field for plan in plans)
+        raise error
 
 
 def _why_none(chosen: Any) -> str:
     if not chosen.n_documents:
         return "every document is missing"
     if not len(chosen.columns):
-        return f"none in {chosen.n_documents:,} documents; look at the pattern of a word and at the stop words"
+        what = "a word has two or more letters or digits, unless (in Python) pattern or analyzer says otherwise"
+        return f"none in {chosen.n_documents:,} documents, stop words apart; {what}"
+    if chosen.unlabelled == len(chosen.columns):
+        return f"the rows that have a label hold none of the {chosen.unlabelled:,} of the others; label rows that do"
     met = f"of {len(chosen.columns):,} different ones none is kept"
-    return f"{met}; lower min_count, min_df or drop_top, or raise max_df"
+    return f"{met}; lower min_count, min_df or drop_top, or raise max_df (--min-count, --min-df, --drop-top, --max-df)"
 
 
 def document_at(table: Table, key: Key, row: int) -> str | None:

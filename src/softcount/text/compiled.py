@@ -45,6 +45,12 @@ def counted(span: Spelled, reading: Reading, stop: Callable[[Bytes], np.ndarray]
     return (*kernels.tally(tokens, stretches[ends], seen), (data, offsets))
 
 
+def tokens_of(span: Spelled, lowercase: bool) -> tuple[np.ndarray, Bytes]:
+    """The single words of the documents one after another, by number, and what they are."""
+    tokens, _, data, offsets = _read(read_words, span, lowercase, FIRST_CELLS, EVERY)
+    return tokens, (data, offsets)
+
+
 def _narrow(size: int) -> Any:
     """The type for places among so many: half the bytes stay in the cache twice as often."""
     return np.int32 if size < 2**31 - 1 else np.int64

@@ -25,7 +25,9 @@ FEW = 1_000
 class Chosen:
     """The words that are kept, in order; the column of every gathered word (-1: not kept); what they were met.
 
-    `counts` and `documents` say how often each kept word occurs in all, and in how many documents.
+    `counts` and `documents` say how often each kept word occurs in all, and in how many documents. Where only some
+    documents are labelled, `unlabelled` is how many words none of these holds, and `cells` how many cells the kept
+    words have in all documents, labelled or not.
     """
 
     words: Words
@@ -34,6 +36,8 @@ class Chosen:
     documents: np.ndarray
     n_documents: int
     notes: tuple[str, ...] = ()
+    unlabelled: int = 0
+    cells: int = 0
 
 
 class Met(NamedTuple):
@@ -125,8 +129,10 @@ class Gathered:
             self._numbers, self._owed = np.arange(self._met, dtype=np.int32), np.zeros(self._met, np.int64)
         most = self.counts + self._owed  # what a word may have been met at most
         order = np.argsort(-most, kind="stable")
+        if self._labelled is not None:  # only words of labelled documents are chosen: the others go first
+            order = order[np.argsort(self._labelled[0][order] == 0, kind="stable")]
         stay, go = np.split(order, [most_held // 2])
-        self.lost, self.given_up = max(self.lost, int(most[go[0]])), self.given_up + len(go)
+        self.lost, self.given_up = max(self.lost, int(most[go].max())), self.given_up + len(go)
         stay.sort()
         self._words = Lookup(self._words.words().take(stay))
         self.counts, self.documents = self.counts[stay], self.documents[stay]
@@ -142,7 +148,9 @@ class Gathered:
         kept, words = kept[order], words.take(order)
         columns = np.full(self._met, -1, np.int32)
         columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
-        return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes())
+        unlabelled = 0 if self._labelled is None else int(np.count_nonzero(self._labelled[0] == 0))
+        cells = int(self.documents[kept].sum())
+        return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes(), unlabelled, cells)
 
     def _kept(self) -> tuple[np.ndarray, Met]:
         """The words within the limits, in the order met, and how often words were, where the limits were counted."""

@@ -14,6 +14,9 @@ Analyzer = Literal["word", "char", "char_wb"]
 WORD = r"(?u)\b\w\w+\b"
 """Two or more letters, digits or underscores in a row."""
 
+LONGEST_RUN = 1_000
+"""Words or characters that may count as one, at most."""
+
 LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
 """Settings that are whole numbers, and the smallest each may be."""
 
@@ -26,7 +29,7 @@ class Reading:
     `pattern` is a regular expression for words of another kind, which is slower. `stop_words` are words to leave out,
     or "english" for a short list. Words are kept that occur at least `min_count` times in all, in at least `min_df` and
     at most `max_df` documents (a float: a share of them), without the `drop_top` most frequent; of more than
-    `max_words` the most frequent stay.
+    `max_words` the most frequent stay. All of these count documents and words, whatever rows weigh.
 
     >>> Reading(stop_words=["the", "of"], ngrams=[1, 2]).stop_words
     ('of', 'the')
@@ -62,6 +65,8 @@ class Reading:
         pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
         if len(pair) != 2 or not all(map(_is_whole, pair)) or not 1 <= pair[0] <= pair[1]:
             raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, such as (1, 2).")
+        if pair[1] > LONGEST_RUN:
+            raise DataError(f"ngrams={self.ngrams!r}: a run has at most {LONGEST_RUN:,} words or characters.")
         self._put("ngrams", tuple(pair))
 
     def _check_stop_words(self) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import eq
 from typing import Any, overload
 
 import numpy as np
 
 from softcount.text.size import worth_words
 
+SHOWN, LONGEST = 5, 24
+"""How many words stand for all of them where they are shown, and how many bytes of each."""
+
 
 class Words(Sequence[str]):
     """Words in the order of their spelling (of their code points), each once; or any list of words, as met.
 
+    They equal a list of the same words; no tuple, which has a hash of its own.
+
     >>> words = Words.of(["ink", "öl"])
-    >>> list(words), words[1], len(words)
-    (['ink', 'öl'], 'öl', 2)
+    >>> words, words[1], len(words), words == ["ink", "öl"]
+    (Words(['ink', 'öl']), 'öl', 2, True)
     """
 
     __slots__ = ("_cells", "_places", "data", "offsets")
@@ -71,10 +77,23 @@ class Words(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Words):
             return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.data, other.data)
+        if isinstance(other, list):
+            return len(self) == len(other) and all(map(eq, self, other))
         return NotImplemented
 
     def __hash__(self) -> int:
         return hash((len(self), self.data[:256].tobytes()))
+
+    def __repr__(self) -> str:
+        """The first few words, and how many there are where that is not all."""
+        shown = ", ".join(self._shown(place) for place in range(min(SHOWN, len(self))))
+        return f"Words([{shown}])" if len(self) <= SHOWN else f"Words([{shown}, ...]: {len(self):,} words)"
+
+    def _shown(self, place: int) -> str:
+        start, stop = self.offsets[place : place + 2].tolist()
+        if stop - start <= LONGEST:
+            return repr(self[place])
+        return repr(bytes(self.data[start : start + LONGEST]).decode("utf-8", "ignore") + "...")
 
     @property
     def nbytes(self) -> int:
