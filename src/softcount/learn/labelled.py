@@ -128,6 +128,8 @@ def _hidden(table: Table, star: Star, plan: Plan) -> str:
 def hidden_in_columns(table: Table, star: Star) -> str:
     """The first column or block that even known classes leave to EM, in words, or nothing."""
     for leaf in star.leaves:
+        if not leaf.family.hidden(leaf.key, holes=True):
+            continue  # counting the holes of an array that was not read cell by cell takes longer than the fit
         hidden = leaf.family.hidden(leaf.key, any(table.missing.get(c) for c in leaf.columns))
         if hidden:
             return hidden

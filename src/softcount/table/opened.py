@@ -70,7 +70,7 @@ def open_table(
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
         return _closed(source, schema, words, sides, apart)
-    if sides.gaps:
+    if texts and sides.gaps:
         texts = {}  # labels may have a say in which words are kept
     return _open(source, request, said, sides, apart, texts)
 

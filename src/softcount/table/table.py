@@ -199,7 +199,7 @@ class Table:
 
     def gather_words(self, run: Map = map, labelled: bool = False) -> None:
         """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows."""
-        told = told_by(self.sides.target, self._labels) if labelled and self.sides.gaps else None
+        told = told_by(self.sides.target, self._labels) if labelled and self._texts and self.sides.gaps else None
         gather(self.source, self._texts, self.located, self.words, run, told)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
