@@ -232,7 +232,15 @@ def test_a_mean_that_is_nothing_beside_its_spread_is_said_to_be_nothing():
 
 
 @pytest.fixture
-def interrupting(monkeypatch):
+def listening():
+    """Ctrl-C as a terminal has it: a shell makes what it starts in the background deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def interrupting(monkeypatch, listening):
     """Makes the search press Ctrl-C at these steps of its own."""
 
     def at(*steps: int) -> None:
@@ -272,7 +280,7 @@ def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, interrupt
     assert "interrupted: the best so far is saved in" in result.stderr and "not tried on unseen rows" in result.stdout
 
 
-def test_ctrl_c_twice_ends_at_once_with_nothing_saved(folder, tmp_path, monkeypatch):
+def test_ctrl_c_twice_ends_at_once_with_nothing_saved(folder, tmp_path, monkeypatch, listening):
     def told(tell, what="starts"):
         def watch(*step):
             for _ in range(2):
