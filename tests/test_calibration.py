@@ -21,11 +21,11 @@ from sklearn.utils.estimator_checks import check_estimator
 import softcount as sc
 from small_tables import KINDS, fruit, refused
 from softcount.errors import ModelFileError
+from softcount.evaluate import calibrate
+from softcount.evaluate.calibrate import Held, calibration_of
+from softcount.evaluate.folds import Split
 from softcount.files import read, write
-from softcount.learn import calibrate
-from softcount.learn.calibrate import Held, calibration_of
-from softcount.learn.folds import Split
-from softcount.models.calibration import (
+from softcount.fitted.calibration import (
     BINS,
     Bin,
     Calibration,

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.errors import DataError, DataWarning
+from softcount.evaluate.scores import Split
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
 from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, Trial, fit_auto, growing, sizes
 from softcount.learn.em import Stop
-from softcount.learn.evaluate import Split
 from softcount.learn.groups import Starts, prepare
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan
-from softcount.models.fitted import Fitted
-from softcount.models.leaves import wishes_of
+from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import open_table
 
@@ -48,11 +48,11 @@ def planted(rows: int = ROWS, seed: int = 0, holes: float = 0.0) -> tuple[pd.Dat
 
 
 def auto(frame: Any, kinds: Any = KINDS, criterion: str = "evidence", jobs: int = 1, **how: Any) -> Fitted:
-    wishes = wishes_of(kinds)
+    declared = read_kinds(kinds)
     settings = {name: how.pop(name) for name in ("prior", "estimate") if name in how}
     starts = Starts(1, how.pop("init", "k-means++"), n_init=1, seed=0)
-    table = open_table(frame, kinds=wishes.forced, **how)
-    plan = Plan(wishes=wishes, stop=Stop(accelerate=True), **{"prior": "row", **settings})
+    table = open_table(frame, kinds=declared.forced, **how)
+    plan = Plan(declared=declared, stop=Stop(accelerate=True), **{"prior": "row", **settings})
     with Threads(jobs) as threads:
         return fit_auto(table, plan, starts, threads, criterion)
 
@@ -254,9 +254,9 @@ def test_a_number_whose_classes_died_does_not_stand() -> None:
 
 def neighbour(groups: int) -> tuple[Any, Fitted, Plan]:
     frame, _ = planted()
-    plan = Plan(wishes=wishes_of(KINDS), prior="row", stop=Stop(accelerate=True))
+    plan = Plan(declared=read_kinds(KINDS), prior="row", stop=Stop(accelerate=True))
     with Threads(1) as threads:
-        prepared = prepare(open_table(frame, kinds=plan.wishes.forced), plan, threads)
+        prepared = prepare(open_table(frame, kinds=plan.declared.forced), plan, threads)
         return prepared, choose.fit_prepared(prepared, plan, Starts(groups, n_init=4, seed=0), threads), plan
 
 

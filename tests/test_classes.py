@@ -18,9 +18,9 @@ import softcount as sc
 from contract.checking import chunk_of, fitted, worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
 from softcount.errors import DataError
-from softcount.models.classes import sort_rows
-from softcount.models.influence import departures
-from softcount.models.surprise import COUNTED, Gauge
+from softcount.fitted.classes import sort_rows
+from softcount.fitted.influence import departures
+from softcount.fitted.surprise import COUNTED, Gauge
 from softcount.run.threads import Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

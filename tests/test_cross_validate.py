@@ -17,12 +17,12 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
+from softcount.evaluate.fold_words import FoldWords
+from softcount.evaluate.folds import folded
+from softcount.evaluate.scores import SMALLEST, Evaluation, Split, cross_validate, hold_out
 from softcount.learn.em import Stop
-from softcount.learn.evaluate import SMALLEST, Evaluation, Split, cross_validate, hold_out
-from softcount.learn.fold_words import FoldWords
-from softcount.learn.folds import folded
 from softcount.learn.plan import Plan
-from softcount.models.leaves import wishes_of
+from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import Chunk, open_table
 
@@ -30,11 +30,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning") 
 
 
 def opened(frame, y, kinds=KINDS, weights=None):
-    return open_table(frame.assign(state=y), kinds=wishes_of(kinds).forced, target="state", weights=weights)
+    return open_table(frame.assign(state=y), kinds=read_kinds(kinds).forced, target="state", weights=weights)
 
 
 def planned(kinds=KINDS, **how):
-    return Plan(wishes=wishes_of(kinds), target="state", **how)
+    return Plan(declared=read_kinds(kinds), target="state", **how)
 
 
 def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, **how) -> Evaluation:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from softcount.families.text import evidence, marking
-from softcount.models.influence import elsewhere
+from softcount.families.text_family import evidence, marking
+from softcount.fitted.influence import elsewhere
 
 KINDS = {"note": "text", "colour": "categorical", "length": "normal", "visits": "poisson"}
 WORDS = np.array(["call", "claim", "free", "home", "love", "mum", "prize", "the", "they", "when"])

@@ -126,15 +126,15 @@ class Stopped:
 def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
     from softcount.learn.groups import prepare
     from softcount.learn.plan import Plan
-    from softcount.models.leaves import wishes_of
+    from softcount.models.declared import read_kinds
     from softcount.run.threads import Threads
     from softcount.table import open_table
 
     frame, _ = fruit()
     fitted = mixture(max_iter=1, tol=0).fit(frame).fitted_
-    plan = Plan(wishes_of({"size": "normal", "colour": "categorical", "visits": "poisson"}), prior="row")
+    plan = Plan(read_kinds({"size": "normal", "colour": "categorical", "visits": "poisson"}), prior="row")
     with Threads(1) as threads:
-        ready = prepare(open_table(frame, kinds=dict(plan.wishes.forced)), plan, threads).ready
+        ready = prepare(open_table(frame, kinds=dict(plan.declared.forced)), plan, threads).ready
         from_here = (fitted.star, fitted.imagined, ready, fitted.estimates, threads, Stop(50, 1e-12))
         whole, cut = climb(*from_here), climb(*from_here, watch=Stopped(4))
     assert cut.interrupted and not cut.converged and not whole.interrupted

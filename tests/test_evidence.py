@@ -14,8 +14,8 @@ from scipy import stats
 
 import softcount as sc
 from softcount.families.normal import LOOSE
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import cheeseman_stutz, complete_evidence, memberships_entropy
-from softcount.models.fitted import Fitted
 from softcount.run.threads import Threads
 
 WORDS = ["red", "blue", None, "red", "green", "blue", "red", "red"]

@@ -15,7 +15,7 @@ from softcount.learn.em import expected
 from softcount.learn.groups import prepare
 from softcount.learn.plan import Plan
 from softcount.learn.start import members_counts
-from softcount.models.leaves import priors_of, wishes_of
+from softcount.models.declared import priors_of, read_kinds
 from softcount.run.threads import Threads
 from softcount.table import open_table
 from test_monotone import MAKERS
@@ -25,9 +25,9 @@ def problem(name: str, how: Any, prior: Any) -> Any:
     """A star, what its priors imagine, rows, and parameters that are nobody's optimum."""
     rng = np.random.default_rng(5)
     table, kinds = MAKERS[name](rng, 40, 1.0)
-    plan = Plan(wishes_of(kinds), prior=prior, estimate=how)
+    plan = Plan(read_kinds(kinds), prior=prior, estimate=how)
     with Threads(1) as threads:
-        prepared = prepare(open_table(table, kinds=dict(plan.wishes.forced)), plan, threads)
+        prepared = prepare(open_table(table, kinds=dict(plan.declared.forced)), plan, threads)
     star = prepared.star(3)
     members = rng.dirichlet(np.ones(3), 40)
     found = members_counts(star, prepared.ready, members)

@@ -14,11 +14,11 @@ from scipy import sparse, stats
 import kmeans_oracle as oracle
 import softcount as sc
 from softcount.kernels import bounded, nearest
-from softcount.learn import kmeans as learn
-from softcount.learn.kmeans import lloyd
-from softcount.learn.kmeans_descend import Engine, Stop, descend
-from softcount.learn.kmeans_points import Points
-from softcount.learn.kmeans_start import Draws
+from softcount.learn.kmeans.descend import Engine, Stop, descend
+from softcount.learn.kmeans.fit_kmeans import fit_kmeans as learn
+from softcount.learn.kmeans.fit_kmeans import lloyd
+from softcount.learn.kmeans.points import Points
+from softcount.learn.kmeans.seeds import Draws
 from softcount.run.threads import Threads
 
 OPTIMA = [

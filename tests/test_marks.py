@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.models.marks import ABSENT
+from softcount.fitted.marking_words import ABSENT
 from softcount.text import Reading, block_of
 from softcount.text.spans import spans_of, spots_of
 from text.ways import WAYS, way

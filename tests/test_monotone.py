@@ -20,7 +20,7 @@ from softcount.learn.em import Climb, Stop, climb
 from softcount.learn.groups import prepare
 from softcount.learn.plan import Plan
 from softcount.learn.start import members_counts
-from softcount.models.leaves import priors_of, wishes_of
+from softcount.models.declared import priors_of, read_kinds
 from softcount.models.plates import Kernels
 from softcount.run.threads import Threads
 from softcount.table import open_table
@@ -118,9 +118,9 @@ def climbed(rng: np.random.Generator, make: Maker, groups: int, scale: float, st
     prior = PRIORS[how][int(rng.integers(len(PRIORS[how])))]
     table, kinds = make(rng, int(rng.integers(groups + 4, 30)), scale)
     weights = rng.choice([0.25, 1.0, 3.0], len(next(iter(table.values())))) if rng.random() < 0.3 else None
-    plan = Plan(wishes_of(kinds), prior=prior, estimate=how)  # type: ignore[arg-type]
+    plan = Plan(read_kinds(kinds), prior=prior, estimate=how)  # type: ignore[arg-type]
     with Threads(1) as threads:
-        prepared = prepare(open_table(table, kinds=dict(plan.wishes.forced), weights=weights), plan, threads)
+        prepared = prepare(open_table(table, kinds=dict(plan.declared.forced), weights=weights), plan, threads)
         star = replace(prepared.star(groups), kernels=Kernels(int(rng.choice([1, 1 << 40], p=[0.2, 0.8]))))
         rows = sum(part.n_rows for part in prepared.ready)
         members = rng.dirichlet(np.full(groups, rng.choice([0.1, 1.0, 10.0])), rows)

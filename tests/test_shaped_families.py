@@ -346,15 +346,15 @@ def test_entropy_is_the_average_surprise(kind: str, model: Any) -> None:
 
 
 def test_folds_of_student_columns_are_fitted_as_the_whole_is() -> None:
-    from softcount.learn.evaluate import cross_validate
+    from softcount.evaluate.scores import cross_validate
     from softcount.learn.plan import Plan
-    from softcount.models.leaves import wishes_of
+    from softcount.models.declared import read_kinds
     from softcount.run.threads import Threads
     from softcount.table import open_table
 
     _, first, x = two_groups(16, 300)
-    wishes = wishes_of({"x": "student"})
-    table = open_table({"x": x, "c": np.where(first, "u", "v")}, target="c", kinds=wishes.forced)
+    declared = read_kinds({"x": "student"})
+    table = open_table({"x": x, "c": np.where(first, "u", "v")}, target="c", kinds=declared.forced)
     with Threads(1) as threads:
-        found = cross_validate(table, Plan(wishes=wishes, target="c"), threads)
+        found = cross_validate(table, Plan(declared=declared, target="c"), threads)
     assert found is not None and found.accuracy > 0.93

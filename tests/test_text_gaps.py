@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import softcount as sc
-from softcount.learn.evaluate import Evaluation, cross_validate, hold_out
-from softcount.learn.fold_words import FoldWords
+from softcount.evaluate.fold_words import FoldWords
+from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
 from softcount.learn.plan import Plan
 from softcount.models.align import regrouped
 from softcount.models.bags import Bag, Pending, Rows

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount.models.classes import Apart, Card
+from softcount.fitted.classes import Apart, Card
 from softcount.table.schema import Field, Kind, Schema
 
 NASTY = "re\x1b[31md\n[bold]\u202e"

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import softcount
 from softcount.cli import main
-from softcount.models.calibration import Bin, Calibration
+from softcount.fitted.calibration import Bin, Calibration
 from softcount.report.page import Page, plain
 from softcount.report.reliability import add_evaluation, calibration_document
 

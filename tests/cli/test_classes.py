@@ -14,12 +14,13 @@ from click.testing import CliRunner, Result
 import softcount as sc
 from cli.stand_in import NASTY
 from cli.tables import write_table
-from softcount.cli import engine, main
+from softcount.cli import library_calls as engine
+from softcount.cli import main
+from softcount.fitted.classes import Odd
 from softcount.learn.choose import Trial
-from softcount.models.classes import Odd
-from softcount.report.classes import because
+from softcount.report.class_page import because
 from softcount.report.page import Page, plain
-from softcount.report.selection import add_selection
+from softcount.report.selection_page import add_selection
 
 HEADER = ("length", "colour", "weight")
 ODD = 41

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import softcount as sc
 from cli.terminal import on_a_terminal
 from softcount.cli import main
-from softcount.report.model import model_document, model_page
+from softcount.report.model_page import model_document, model_page
 from softcount.report.page import Page, plain
 from softcount.report.passage import MOST_LINES, WIDTH, passage
-from softcount.report.text import cell_width
+from softcount.report.plain_text import cell_width
 
 SPAM = ["free prize call now", "claim your free prize", "win cash call claim", "free cash prize now"] * 5
 HAM = ["see you at home mum", "love you mum", "call me when home", "are you at home now"] * 5

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import softcount.cli.show as show_command
+import softcount.cli.show_command as show_command
 from softcount.cli import main
 from softcount.cli.failures import exit_code, message_lines
 from softcount.errors import DataError, DataWarning, ModelFileError, ResourceError
@@ -52,7 +52,7 @@ def failing(monkeypatch):
         def load(path: str) -> None:
             raise error
 
-        monkeypatch.setattr("softcount.cli.engine.load", load)
+        monkeypatch.setattr("softcount.cli.library_calls.load", load)
         return CliRunner().invoke(main, ["show", "m.sc"])
 
     return run
@@ -102,7 +102,7 @@ def test_a_warning_about_data_is_a_note_and_others_are_silent(monkeypatch):
         warnings.warn("rounding", RuntimeWarning, stacklevel=1)
         raise click.exceptions.Exit(0)
 
-    monkeypatch.setattr("softcount.cli.engine.load", load)
+    monkeypatch.setattr("softcount.cli.library_calls.load", load)
     result = CliRunner().invoke(main, ["show", "m.sc"])
     assert (result.exit_code, result.stderr) == (0, "note: 3 cells unseen in 'a\\x07'\n")
 

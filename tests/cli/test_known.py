@@ -6,7 +6,7 @@ import click
 import pytest
 
 from cli.stand_in import NASTY, StandIn
-from softcount.cli.known import class_value, column_key, understood_given
+from softcount.cli.named_columns import class_value, column_key, understood_given
 from softcount.errors import DataError
 from softcount.table.schema import Field, Kind, Schema
 

@@ -20,8 +20,8 @@ def model(tmp_path, monkeypatch):
     """A model file whose content is the stand-in, whatever it holds."""
     path = tmp_path / "m.sc"
     path.write_bytes(b"model")
-    monkeypatch.setattr("softcount.cli.engine.load", lambda path: StandIn())
-    monkeypatch.setattr("softcount.cli.engine.sample", rows_of)
+    monkeypatch.setattr("softcount.cli.library_calls.load", lambda path: StandIn())
+    monkeypatch.setattr("softcount.cli.library_calls.sample", rows_of)
     return path
 
 
@@ -64,7 +64,7 @@ def test_a_missing_folder_is_found_before_the_model_is_read(model, tmp_path, mon
     def load(path):
         raise AssertionError("read first")
 
-    monkeypatch.setattr("softcount.cli.engine.load", load)
+    monkeypatch.setattr("softcount.cli.library_calls.load", load)
     result = sample(model, "-o", tmp_path / "nowhere" / "out.csv")
     assert result.exit_code == 3
     assert "nowhere" in result.stderr
@@ -88,7 +88,7 @@ def test_a_person_at_a_terminal_sees_escapes_spelled_out(monkeypatch):
 
 
 def test_a_model_is_not_sent_to_a_terminal(monkeypatch, tmp_path):
-    monkeypatch.setattr("softcount.cli.fit.at_terminal", lambda: True)
+    monkeypatch.setattr("softcount.cli.fit_command.at_terminal", lambda: True)
     result = CliRunner().invoke(main, ["fit", "a.csv", "-o", "-"])
     assert result.exit_code == 2
     assert "standard output" in result.stderr

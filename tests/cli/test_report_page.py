@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from cli.stand_in import StandIn, mixture
 from cli.terminal import Terminal, on_a_terminal
-from softcount.report.answers import query_page
-from softcount.report.columns import schema_page
-from softcount.report.fit import FitReport, fit_document, fit_page
-from softcount.report.model import model_page
+from softcount.report.answer_page import query_page
+from softcount.report.column_page import schema_page
+from softcount.report.fit_page import FitReport, fit_document, fit_page
+from softcount.report.model_page import model_page
 from softcount.report.page import Page, plain, show
-from softcount.report.reasons import add_reasons
-from softcount.report.text import cell_width
+from softcount.report.plain_text import cell_width
+from softcount.report.reason_page import add_reasons
 
 EVALUATION = SimpleNamespace(
     how="5-fold cross-validation",

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.report.document import as_json
-from softcount.report.text import cell_width, counted, number, printable, share, shortened
+from softcount.report.json_page import as_json
+from softcount.report.plain_text import cell_width, counted, number, printable, share, shortened
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 

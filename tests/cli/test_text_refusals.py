@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.test_text import DATA, USAGE, messages, refused, run
 from softcount.cli import main
-from softcount.report.text import number
+from softcount.report.plain_text import number
 
 
 @pytest.fixture(scope="module")

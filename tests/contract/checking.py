@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import softcount as sc
 from contract.examples import Example
-from softcount.models.fitted import Fitted
+from softcount.fitted.fitted_model import Fitted
 from softcount.table import Chunk
 
 
@@ -56,16 +56,13 @@ def check_joint(mine: Any, right: oracle.Group, rows: Any, weights: Any, levels:
         np.testing.assert_allclose(mine["probability"], right["probability"], rtol=1e-9, atol=1e-10)
 
 
-def check_settled(
-    example: Example, mine: Any, step: oracle.Group, rows: Any, weights: Any, imagined: float
-) -> None:
+def check_settled(example: Example, mine: Any, step: oracle.Group, rows: Any, weights: Any, imagined: float) -> None:
     """Another step of EM, by the oracle, has next to nothing to gain."""
     if step["spread"] < 1e-20 * step["whole"] + 1e-280:
         return
     cells = example.leaf_cells(rows, example.columns[0])
     heights = [
-        oracle.student_height(cells, weights, group | {"whole": step["whole"]}, imagined)
-        for group in (mine, step)
+        oracle.student_height(cells, weights, group | {"whole": step["whole"]}, imagined) for group in (mine, step)
     ]
     assert abs(heights[1] - heights[0]) <= 1e-6 * max(1.0, abs(heights[0]))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import softcount as sc
 from contract.examples import EXAMPLES, Example, Row, labelled, rows_of
 from softcount.counts import Counts
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.em import expected
-from softcount.models.fitted import Fitted
 from softcount.run.threads import Threads
 
 Names = Sequence[Any]

@@ -14,7 +14,7 @@ import softcount as sc
 from contract.checking import check_group, check_joint, condition, oracle_groups
 from contract.examples import LAWS, Example, every_example, weights_for
 from contract.models import MIXED, hidden, memberships, mixed_rows, named
-from softcount.models.fitted import Fitted
+from softcount.fitted.fitted_model import Fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 

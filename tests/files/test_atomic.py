@@ -95,9 +95,7 @@ def test_a_place_that_cannot_be_written_is_named_with_the_remedy(tmp_path: Path,
 
 
 @pytest.mark.parametrize("act", [put, check_writable, lambda path: write(path, {}, {})])
-def test_a_folder_that_may_not_be_written_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any
-) -> None:
+def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
     monkeypatch.setattr("os.open", failing(PermissionError(errno.EACCES, "Permission denied")))
     with pytest.raises(DataError, match=r"m\.sc.*permission denied.*Choose a folder you may write to"):
         act(tmp_path / "m.sc")

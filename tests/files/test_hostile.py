@@ -221,7 +221,7 @@ def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: bytes) -> 
 
 def test_a_document_of_absurd_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path)
-    monkeypatch.setattr("softcount.files.document.MOST_BYTES", 100)
+    monkeypatch.setattr("softcount.files.json_document.MOST_BYTES", 100)
     assert "larger than 100 bytes" in refusal(path)
     with pytest.raises(DataError, match="most is 100"):
         write(path, DOCUMENT, ARRAYS)

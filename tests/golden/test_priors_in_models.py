@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import softcount as sc
-from softcount.priors.imagine import best_concentration
+from softcount.priors.imagined_counts import best_concentration
 
 LEVELS = {"colour": ["blue", "green", "red"], "rich": [False, True]}
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import softcount as sc
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import cheeseman_stutz
-from softcount.models.fitted import Fitted
 
 MODELLED = [*range(2, 12), 13, *range(21, 30), 36]
 """The attributes its model file takes for single multinomials; it leaves out those of one value."""

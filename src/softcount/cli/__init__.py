@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        return import_module(f"softcount.cli.{cmd_name}").command
+        return import_module(f"softcount.cli.{cmd_name}_command").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -9,7 +9,7 @@ import traceback
 import click
 
 from softcount.errors import DataError, ModelFileError
-from softcount.report.text import printable
+from softcount.report.plain_text import printable
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
 

@@ -36,7 +36,7 @@ def put_page(page: Page, on_error_stream: bool = False) -> None:
 
 def put_document(value: Any) -> None:
     """One JSON document on standard output, in UTF-8 whatever the terminal's encoding."""
-    from softcount.report.document import as_json
+    from softcount.report.json_page import as_json
 
     put_bytes(as_json(value).encode(), STANDARD)
 
@@ -46,7 +46,7 @@ def put_rows(table: pa.Table, output: str | None, json_wanted: bool) -> None:
     if not json_wanted:
         put_table(table, output)
         return
-    from softcount.report.document import as_json
+    from softcount.report.json_page import as_json
 
     put_bytes(as_json(table.to_pylist()).encode(), output)
 
@@ -91,7 +91,7 @@ class SpelledOut:
         self._stream = stream
 
     def write(self, content: bytes) -> None:
-        from softcount.report.text import printable
+        from softcount.report.plain_text import printable
 
         lines = content.decode("utf-8", "surrogateescape").split("\n")
         self._stream.write("\n".join(map(printable, lines)).encode())

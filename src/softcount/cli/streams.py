@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from softcount.errors import DataWarning
-from softcount.report.text import printable
+from softcount.report.plain_text import printable
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.bag_inputs import Met, pieces_of
 from softcount.estimators.bag_settings import check_settings, reading_of, some
-from softcount.files.plain import nested_document
-from softcount.files.texts import reading_document
+from softcount.files.plain_values import nested_document
+from softcount.files.text_part import reading_document
 from softcount.run.threads import Threads
 from softcount.text import Block, Chosen, Gathered, Words, block_of, matrix_of
 from softcount.text.hashing import GatheredHashes, Hashed
@@ -254,7 +254,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the words and settings to a file that `softcount.load` reads; all words are in it, kept or not."""
-        from softcount.files.vocabulary import save_vocabulary
+        from softcount.files.vocabulary_part import save_vocabulary
 
         check_is_fitted(self, "_gathered")
         reading_document(reading_of(self))  # what would not be read back is refused here
@@ -305,7 +305,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
 def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> BagOfWords:
     """The transformer that was saved."""
-    from softcount.files.vocabulary import vocabulary_of
+    from softcount.files.vocabulary_part import vocabulary_of
 
     try:
         known, about = vocabulary_of(document, arrays), document["estimator"]

@@ -13,7 +13,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
-from softcount.estimators.base import FittedEstimator
+from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import (
     checked,
     is_table,
@@ -26,12 +26,12 @@ from softcount.estimators.inputs import (
 )
 from softcount.estimators.naive_bayes import class_array, prior_levels
 from softcount.families import Family
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.choose import fit_auto
 from softcount.learn.em import Stop
 from softcount.learn.groups import NOT_USED, Starts, fit_groups
 from softcount.learn.plan import Plan
 from softcount.learn.start import start_levels
-from softcount.models.fitted import Fitted
 from softcount.run.progress import progress_on, starts_told
 from softcount.run.threads import Threads
 from softcount.table import Table, check_weights, open_table
@@ -91,7 +91,7 @@ class Components(DensityMixin, FittedEstimator):
 
     def _table(self, data: Any, plan: Plan, known: Known, weights: np.ndarray | None) -> Table:
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
-        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.wishes, data, known.target)
+        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
         return open_table(
             data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
             weights=weights,

@@ -16,11 +16,11 @@ from softcount.estimators.components import AUTO, Components
 from softcount.estimators.inputs import declared_kinds, refuse_fraction
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
+from softcount.fitted.answers import drawn
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.given import around
 from softcount.learn.plan import Plan
-from softcount.models.answers import drawn
-from softcount.models.fitted import Fitted
-from softcount.models.leaves import Wishes
+from softcount.models.declared import Declared
 from softcount.table import Table
 from softcount.table.schema import Key
 
@@ -129,12 +129,12 @@ class GaussianMixture(Components):
             raise DataError(f"fixed is a mapping with some of {', '.join(map(repr, HELD))}, not {self.fixed!r}.")
         super()._check_settings()
 
-    def _forced(self, wishes: Wishes, data: Any, target: Key | None = None) -> dict[Key, Any]:
+    def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Every column is a real number, except those that a table was opened without."""
         if hasattr(data, "tocsr"):
             raise DataError("Sparse data was passed: a Gaussian mixture needs dense rows. Use X.toarray().")
         unused = {key: kind for key, kind in declared_kinds(data).items() if kind == "ignore"}
-        return super()._forced(wishes, data, target) | unused
+        return super()._forced(declared, data, target) | unused
 
     def _keep(self, fitted: Fitted) -> None:
         if {leaf.family for leaf in fitted.star.leaves} != {self.kinds}:

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from softcount.errors import DataError, DataWarning
-from softcount.estimators.texts import Documents, documents_in, refuse_no_text
+from softcount.estimators.document_lists import Documents, documents_in, refuse_no_text
 from softcount.table import Table, check_weights, code_labels, open_table
 from softcount.table.schema import Field, Kind
 

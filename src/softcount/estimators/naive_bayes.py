@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
-from softcount.estimators.base import FittedEstimator
+from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import (
     checked,
     default_target,
@@ -27,17 +27,17 @@ from softcount.estimators.inputs import (
     weighty_labels,
     without_zeros,
 )
+from softcount.evaluate.calibrate import calibrated, calibrated_on, check_method, uncalibrated
 from softcount.families import Joint
-from softcount.learn.calibrate import calibrated, calibrated_on, check_method, uncalibrated
+from softcount.fitted.calibration import Calibration
+from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.linear_form import linear_form
 from softcount.learn.em import Stop
 from softcount.learn.labelled import fit_labelled, imagine_classes
 from softcount.learn.plan import Plan, state_notes
 from softcount.models.align import Older, aligned, refuse_overdrawn, united
-from softcount.models.calibration import Calibration
-from softcount.models.fitted import Fitted
-from softcount.models.leaves import Wishes
-from softcount.models.linear import linear_form
-from softcount.models.plates import Leaf
+from softcount.models.declared import Declared
+from softcount.models.nodes import Node
 from softcount.models.vocabularies import chosen_notes, growing, outgrown, read_in_parts, refuse_unknown_words
 from softcount.priors import Dirichlet
 from softcount.run.threads import Threads
@@ -53,7 +53,7 @@ class Earlier:
 
     forced: Mapping[Key, Any]
     levels: Mapping[Key, Any] = field(default_factory=dict)
-    wishes: Wishes | None = None
+    declared: Declared | None = None
 
 
 class NaiveBayes(ClassifierMixin, FittedEstimator):
@@ -131,8 +131,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):
         found, codes = (None, None) if target is not None else weighty_labels(y, data, weights)
         data, weights, codes = without_zeros(data, weights, codes)
         plan = self._class_plan(target)
-        known = earlier or Earlier(self._forced(plan.wishes, data, target))
-        plan = replace(plan, wishes=known.wishes or plan.wishes)
+        known = earlier or Earlier(self._forced(plan.declared, data, target))
+        plan = replace(plan, declared=known.declared or plan.declared)
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
         opening = partial(
             open_table, data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)},
@@ -342,10 +342,10 @@ def column_of(X: Any, name: str) -> Any:
     return column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column)
 
 
-def wishes_like(leaves: Sequence[Leaf]) -> Wishes:
-    """The wishes under which columns get the families that these leaves have."""
+def wishes_like(leaves: Sequence[Node]) -> Declared:
+    """The declared under which columns get the families that these leaves have."""
     whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
-    return Wishes({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)
+    return Declared({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)
 
 
 def _fit_part(table: Table, opening: Callable[..., Table], fit: Callable[[Table], Fitted]) -> Fitted:

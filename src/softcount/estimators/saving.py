@@ -11,16 +11,16 @@ import numpy as np
 from softcount.errors import ModelFileError
 from softcount.estimators.bag_of_words import load_bag
 from softcount.estimators.gaussian_mixture import GaussianMixture
-from softcount.estimators.kmeans import KMeans, SphericalKMeans
+from softcount.estimators.k_means import KMeans, SphericalKMeans
 from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.families import FAMILIES, Family
 from softcount.files.archive import read
-from softcount.files.centres import centres_of, holds_centres, save_centres
-from softcount.files.model import load_model, prior_document, prior_from, save_model
-from softcount.files.plain import nested_document, nested_from
-from softcount.files.vocabulary import holds_vocabulary
-from softcount.models.fitted import Fitted
+from softcount.files.centres_part import centres_of, holds_centres, save_centres
+from softcount.files.model_file import load_model, prior_document, prior_from, save_model
+from softcount.files.plain_values import nested_document, nested_from
+from softcount.files.vocabulary_part import holds_vocabulary
+from softcount.fitted.fitted_model import Fitted
 
 KNOWN: dict[str, Any] = {"NaiveBayes": NaiveBayes, "Mixture": Mixture, "GaussianMixture": GaussianMixture}
 LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose")
@@ -49,9 +49,7 @@ CLUSTERING: dict[str, Any] = {"KMeans": KMeans, "SphericalKMeans": SphericalKMea
 def save_kmeans(estimator: Any, path: Any) -> None:
     """Write an estimator's centres and settings."""
     settings = {
-        name: nested_document(value)
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in LEFT_OUT
+        name: nested_document(value) for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT
     }
     about = {"name": type(estimator).__name__, "settings": settings, "columns": _columns(estimator)}
     save_centres(estimator.found_, path, about)

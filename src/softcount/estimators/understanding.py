@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.estimators.inputs import refuse_fraction, say_met
 from softcount.estimators.word_tables import marks_table, moved_table
-from softcount.models.answers import label
-from softcount.models.classes import (
+from softcount.fitted.answers import label
+from softcount.fitted.classes import (
     Card,
     Crowd,
     Member,
@@ -21,8 +21,8 @@ from softcount.models.classes import (
     relative,
     sort_rows,
 )
-from softcount.models.fitted import Fitted
-from softcount.models.influence import departures
+from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.influence import departures
 from softcount.run.threads import Threads
 from softcount.table import Table
 

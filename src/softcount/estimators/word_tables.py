@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.models.answers import label
-from softcount.models.fitted import Fitted
-from softcount.models.marks import Moved, marks, moved, places_of, row_of, text_leaves
+from softcount.fitted.answers import label
+from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.marking_words import Moved, marks, moved, places_of, row_of, text_leaves
 from softcount.table import Key, Table
 from softcount.table.texts import document_at
 

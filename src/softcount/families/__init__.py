@@ -12,7 +12,7 @@ from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
 from softcount.families.poisson import Poisson
 from softcount.families.student import Student
-from softcount.families.text import Text
+from softcount.families.text_family import Text
 
 __all__ = [
     "FAMILIES",

@@ -20,11 +20,11 @@ import numpy as np
 
 import softcount
 from softcount.errors import DataError, ModelFileError
-from softcount.files import arrays as npy
-from softcount.files import document as plain_json
-from softcount.files.arrays import Listing
+from softcount.files import json_document as plain_json
+from softcount.files import npy
 from softcount.files.atomic import Path, atomic_writer
-from softcount.files.document import show
+from softcount.files.json_document import show
+from softcount.files.npy import Listing
 from softcount.files.sniff import holds_pickle, looks_like
 
 FORMAT = 3

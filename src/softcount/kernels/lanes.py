@@ -100,9 +100,7 @@ def load_part(typing: Any, array: Any, index: Any, count: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = address(context, builder, signature.args[0], args[0], args[1])
         mask = leading(builder, args[2])
-        return call_llvm(
-            builder, "llvm.masked.load.v8f64.p0", VECTOR, [pointer, ir.Constant(INT32, 8), mask, ZEROS]
-        )
+        return call_llvm(builder, "llvm.masked.load.v8f64.p0", VECTOR, [pointer, ir.Constant(INT32, 8), mask, ZEROS])
 
     return lanes(checked(array), types.intp, types.intp), emit
 

@@ -11,17 +11,17 @@ import numpy as np
 
 from softcount.counts import ROOT
 from softcount.errors import DataError, DataWarning
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.degenerate import spikes, starved
 from softcount.learn.em import expected
-from softcount.learn.evaluate import Split
 from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
 from softcount.learn.groups import Maker, Prepared, Starts, fit_prepared, prepare
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan, plug
-from softcount.models.fitted import Fitted
 from softcount.models.star import Ready
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
+from softcount.table.row_folds import Split
 
 Rows = TypeVar("Rows", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")

@@ -12,7 +12,7 @@ from softcount.counts import ROOT, Counts
 from softcount.families import Hyper, LogNormal, Multinormal, Normal, Params
 from softcount.families.multinormal import block_moments
 from softcount.learn.sketch import Sketch
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.models.star import Imagined, Star, StarParams
 from softcount.table.schema import Key, Kind, Schema
 
@@ -32,12 +32,12 @@ def with_floors(star: Star, sketch: Sketch) -> Star:
     return replace(star, leaves=tuple(leaves))
 
 
-def _of_leaf(leaf: Leaf, floors: Mapping[Key, float]) -> float:
+def _of_leaf(leaf: Node, floors: Mapping[Key, float]) -> float:
     own = [floors[column] for column in leaf.columns if column in floors]
     return min(own) if own else leaf.setting.floor
 
 
-def column_floors(schema: Schema, leaves: tuple[Leaf, ...], sketch: Sketch) -> dict[Key, float]:
+def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, float]:
     """For each column of numbers, the least variance of a group as a share of the column's."""
     logged = {column for leaf in leaves if leaf.family.kind is Kind.POSITIVE for column in leaf.columns}
     floors = {}
@@ -78,7 +78,7 @@ def spikes(star: Star, params: StarParams, imagined: Imagined, counts: Counts) -
     return found
 
 
-def at_floor(leaf: Leaf, params: Params, hyper: Hyper, counts: Counts) -> np.ndarray:
+def at_floor(leaf: Node, params: Params, hyper: Hyper, counts: Counts) -> np.ndarray:
     """Which groups a leaf's floor holds."""
     if isinstance(leaf.family, Multinormal):
         whole = block_moments(counts.arrays[leaf.key].sum(0).spread(0))
@@ -96,7 +96,7 @@ def at_floor(leaf: Leaf, params: Params, hyper: Hyper, counts: Counts) -> np.nda
     return held & ~leaf.family.degenerate(pooled, hyper)
 
 
-def held(leaf: Leaf, params: Params, hyper: Hyper) -> np.ndarray:
+def held(leaf: Node, params: Params, hyper: Hyper) -> np.ndarray:
     """Which groups a leaf's floor holds, also where the whole table does not vary."""
     if isinstance(leaf.family, Multinormal):
         return _held(leaf.family, params["covariance"], hyper) > 0
@@ -126,7 +126,7 @@ def starved(star: Star, counts: Counts, how: str, n_rows: int = 0) -> np.ndarray
     return rows < max([needed(leaf) for leaf in star.leaves], default=0.0) - SLACK
 
 
-def needed(leaf: Leaf) -> float:
+def needed(leaf: Node) -> float:
     """Rows that a group's width in this leaf cannot do without."""
     family: Any = leaf.family
     if isinstance(family, Multinormal):

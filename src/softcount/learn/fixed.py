@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import Params
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.models.star import Imagined, Star
 from softcount.table.schema import Kind
 
@@ -43,7 +43,7 @@ def _shares(said: Any, groups: int) -> np.ndarray:
     return shares / shares.sum()
 
 
-def _held(leaf: Leaf, said: Any, groups: int) -> Params:
+def _held(leaf: Node, said: Any, groups: int) -> Params:
     """One column's fixed parameters, groups first, in counting units."""
     if not isinstance(said, Mapping):
         names = " and ".join(leaf.family.chart)
@@ -63,7 +63,7 @@ def _held(leaf: Leaf, said: Any, groups: int) -> Params:
     return {name: np.ascontiguousarray(private[name]) for name in given}
 
 
-def _by_level(leaf: Leaf, said: Mapping[Any, Any]) -> np.ndarray:
+def _by_level(leaf: Node, said: Mapping[Any, Any]) -> np.ndarray:
     """Probabilities given level by level, as a table of groups by levels."""
     by_text = {str(level): share for level, share in said.items()}
     known = {str(level) for level in leaf.setting.levels}
@@ -77,7 +77,7 @@ def _by_level(leaf: Leaf, said: Mapping[Any, Any]) -> np.ndarray:
         raise DataError(f"fixed: the levels of column {leaf.key!r} must have one share for each group.") from None
 
 
-def _inner(leaf: Leaf, name: str) -> tuple[int, ...]:
+def _inner(leaf: Node, name: str) -> tuple[int, ...]:
     """The shape of one group's parameter."""
     line, d = leaf.family.chart[name], len(leaf.setting.anchor)
     if line == "covariance":
@@ -87,7 +87,7 @@ def _inner(leaf: Leaf, name: str) -> tuple[int, ...]:
     return (d,) if leaf.family.block and line == "plain" else ()
 
 
-def _spread(leaf: Leaf, name: str, said: Any, groups: int) -> np.ndarray:
+def _spread(leaf: Node, name: str, said: Any, groups: int) -> np.ndarray:
     """A parameter for every group, from one for each of them or one for all."""
     value, inner = _numbers(said, leaf.key), _inner(leaf, name)
     if leaf.family.chart[name] == "covariance" and not value.ndim:
@@ -98,7 +98,7 @@ def _spread(leaf: Leaf, name: str, said: Any, groups: int) -> np.ndarray:
     return np.broadcast_to(value, (groups, *inner)).copy()
 
 
-def _stand_in(leaf: Leaf, name: str, groups: int) -> np.ndarray:
+def _stand_in(leaf: Node, name: str, groups: int) -> np.ndarray:
     """Something that makes sense in place of a parameter that is not fixed."""
     line, inner = leaf.family.chart[name], _inner(leaf, name)
     value = {"covariance": np.eye(inner[0]) if line == "covariance" else 0.0, "plain": 0.0, "share": 0.5}.get(line, 1.0)

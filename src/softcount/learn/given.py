@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.families import Params
 from softcount.learn.start import given_params
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.models.star import Imagined, Star, StarParams
 
 
@@ -23,7 +23,7 @@ def around(given: Mapping[Any, Any]) -> Callable[[Star, Imagined], StarParams]:
     return make
 
 
-def _spread(star: Star, imagined: Imagined, leaf: Leaf) -> Params:
+def _spread(star: Star, imagined: Imagined, leaf: Node) -> Params:
     """A leaf's whole variance in every group, in the user's units; columns that share one have their mean."""
     shared = getattr(leaf.family, "tied", None) in ("columns", "both")
     peers = [x.key for x in star.leaves if x.family == leaf.family] if shared else [leaf.key]

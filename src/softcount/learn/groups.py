@@ -12,6 +12,7 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, DataWarning
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.degenerate import dead, spikes, starved, with_floors
 from softcount.learn.em import Climb, climb
 from softcount.learn.fixed import holding
@@ -44,9 +45,8 @@ from softcount.learn.start import (
 )
 from softcount.models.align import Older, aligned
 from softcount.models.blanks import with_blanks
-from softcount.models.fitted import Fitted
+from softcount.models.declared import nodes_of, priors_of
 from softcount.models.imagine import best_evidence
-from softcount.models.leaves import leaves_of, priors_of
 from softcount.models.parts import refuse_scores
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
@@ -85,7 +85,7 @@ class Prepared:
 
     def star(self, groups: int) -> Star:
         """The model with so many groups; the ready chunks are for all of them."""
-        leaves = leaves_of(self.settled.schema, self.plan.wishes, groups, self.table.bag_width, MIXTURE_FLOOR)
+        leaves = nodes_of(self.settled.schema, self.plan.declared, groups, self.table.bag_width, MIXTURE_FLOOR)
         blanks = {leaf.key: leaf.setting.blank for leaf in self.one.leaves}
         same = tuple(replace(x, setting=replace(x.setting, blank=blanks[x.key])) for x in leaves)
         return with_floors(replace(self.one, leaves=same, groups=groups), self.sketch)
@@ -124,13 +124,13 @@ def _prepare(table: Table, plan: Plan, threads: Threads) -> Prepared:
     if not raw:
         raise DataError("the table has no rows.")
     named = _known_names(table, plan, raw)
-    settled = settling(table, plan.wishes, named)
+    settled = settling(table, plan.declared, named)
     if table.sides.target is not None and table.unknown_labels == 0:
         raw = [replace(chunk, labels=None) for chunk in raw]
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     chunks = [remapped(chunk, settled) for chunk in raw]
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    leaves = leaves_of(settled.schema, plan.wishes, 1, table.bag_width, MIXTURE_FLOOR)
+    leaves = nodes_of(settled.schema, plan.declared, 1, table.bag_width, MIXTURE_FLOOR)
     star = Star(settled.schema, leaves, 1, Kernels(20 * cells_of(table)), plan.unlabelled_weight)
     refuse_scores(leaves, "is not for classes to be found")
     star = with_blanks(star, chunks)

@@ -11,6 +11,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import How, Text
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.em import Climb, climb, expected
 from softcount.learn.plan import (
     LABELLED_FLOOR,
@@ -28,9 +29,8 @@ from softcount.learn.plan import (
 from softcount.learn.start import open_counts
 from softcount.models.align import Older, aligned, grown, reordered
 from softcount.models.blanks import with_blanks
-from softcount.models.fitted import Fitted
+from softcount.models.declared import nodes_of, priors_of
 from softcount.models.imagine import best_evidence
-from softcount.models.leaves import leaves_of, priors_of
 from softcount.models.parts import refuse_scores
 from softcount.models.plates import Kernels
 from softcount.models.settle import Settling, remapped, settling
@@ -65,7 +65,7 @@ def _fit_labelled(table: Table, plan: Plan, threads: Threads, classes: Sequence[
         raise DataError(
             "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
         )
-    leaves = leaves_of(settled.schema, plan.wishes, len(names), table.bag_width, LABELLED_FLOOR)
+    leaves = nodes_of(settled.schema, plan.declared, len(names), table.bag_width, LABELLED_FLOOR)
     star = Star(settled.schema, leaves, len(names), fast, plan.unlabelled_weight)
     star, counts = grown(star, star.unstacked(counts), plan.prior)
     imagined = imagine_classes(star, counts, plan)
@@ -103,18 +103,18 @@ def _tallied(
 ) -> tuple[Counts, Settling, list[Chunk] | None]:
     """Counts of labelled rows with levels and classes in sorted order, and the chunks if they had to be kept."""
     groups = len(classes) if classes is not None else 1
-    if any(family.name == "joint" for family in plan.wishes.families.values()):
+    if any(family.name == "joint" for family in plan.declared.families.values()):
         raw = list(threads.map(lambda task: task(), table.tasks()))
-        settled = settling(table, plan.wishes, classes)
+        settled = settling(table, plan.declared, classes)
         kept = [remapped(chunk, settled) for chunk in raw]
-        leaves = leaves_of(settled.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
+        leaves = nodes_of(settled.schema, plan.declared, groups, table.bag_width, LABELLED_FLOOR)
         star = Star(settled.schema, leaves, len(settled.classes), fast)
         counts = total(threads, lambda chunk: star.tally(star.prepare(chunk, base=False)), kept)
         return or_empty(counts), settled, kept
-    leaves = leaves_of(table.schema, plan.wishes, groups, table.bag_width, LABELLED_FLOOR)
+    leaves = nodes_of(table.schema, plan.declared, groups, table.bag_width, LABELLED_FLOOR)
     star = Star(table.schema, leaves, groups, fast)
     counts = or_empty(total(threads, lambda task: star.tally(star.prepare(task(), base=False)), table.tasks()))
-    settled = settling(table, plan.wishes, classes)
+    settled = settling(table, plan.declared, classes)
     return reordered(counts, star, settled), settled, None
 
 

@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from softcount.counts import Counts
+from softcount.fitted.fitted_model import Fitted
 from softcount.learn.em import Stop, climb
 from softcount.learn.evidence import cheeseman_stutz, leaves_evidence
 from softcount.learn.groups import Maker, Prepared
 from softcount.learn.sketch import Sketch
 from softcount.learn.start import drawn_memberships, start_params
-from softcount.models.fitted import Fitted
 from softcount.models.star import Imagined, Ready, Star, StarParams
 from softcount.numerics.twofold import concatenate
 from softcount.run.threads import Threads

@@ -14,7 +14,7 @@ from softcount.families import HOWS, How
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.learn.degenerate import held
 from softcount.learn.em import Climb, Stop, Watch
-from softcount.models.leaves import Wishes
+from softcount.models.declared import Declared
 from softcount.models.star import Imagined, Star, StarParams
 from softcount.run.threads import Threads
 from softcount.table import Contradiction, Table
@@ -34,9 +34,9 @@ LABELLED_FLOOR = 1e-24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to fit: the user's wishes for columns, priors and estimates, and when to stop."""
+    """How to fit: the user's declared for columns, priors and estimates, and when to stop."""
 
-    wishes: Wishes = field(default_factory=Wishes)
+    declared: Declared = field(default_factory=Declared)
     prior: Any = 1.0
     estimate: How = "mean"
     class_prior: Any = None
@@ -64,9 +64,7 @@ class Plan:
         return self.estimate
 
 
-def retyping(
-    table: Table, attempt: Callable[[Table], Result], threads: Threads, known_classes: bool = True
-) -> Result:
+def retyping(table: Table, attempt: Callable[[Table], Result], threads: Threads, known_classes: bool = True) -> Result:
     """Try to read or fit; where later rows contradict what the first ones suggested, start again with wider kinds.
 
     Of text, the words of labelled rows are kept where classes are known: others say nothing of them, and 50,000 words

@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.learn.kmeans import lloyd
+from softcount.learn.kmeans.fit_kmeans import lloyd
 from softcount.learn.sketch import Sketch, distances, flat_points
 from softcount.models.plates import one_hot
 from softcount.models.star import Imagined, Ready, Star, StarParams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +14,15 @@ from softcount.families import Joint, Multinormal, Normal
 from softcount.families.joint import joint_of
 from softcount.families.normal import shifted
 from softcount.models.bags import Pending
-from softcount.models.plates import Codes, Leaf
+from softcount.models.nodes import Node
+from softcount.models.plates import Codes
 from softcount.models.settle import Settling
 from softcount.models.star import Star
 from softcount.models.vocabularies import moved_words, with_united_words
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema
 
-if TYPE_CHECKING:
-    from softcount.models.fitted import Fitted
-
+Fitted = Any
 
 SLACK = 1e-9
 """Counts below zero by no more than this are rounding."""
@@ -59,7 +58,7 @@ def reordered(counts: Counts, star: Star, settled: Settling) -> Counts:
     return Counts(arrays, counts.rows, counts.log_likelihood, counts.notes)
 
 
-def _recoded(array: Twofold, leaves: tuple[Leaf, ...], settled: Settling) -> Twofold:
+def _recoded(array: Twofold, leaves: tuple[Node, ...], settled: Settling) -> Twofold:
     moves = [settled.remap.get(leaf.key, np.arange(array.shape[2])) for leaf in leaves]
     room = max([array.shape[2], *(int(move.max(initial=0)) + 1 for move in moves)])
     hi, lo = np.zeros((2, *array.shape[:2], room))
@@ -105,7 +104,7 @@ def aligned(model: Fitted, star: Star, names: Sequence[Any] | None) -> Counts:
     return Counts(arrays, model.counts.rows, model.counts.log_likelihood, model.counts.notes)
 
 
-def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+def moved_stats(stats: Twofold, old: Node, new: Node) -> Twofold:
     """One leaf's statistics with the levels, anchor and scale of another leaf of the same column."""
     if type(old.family) is not type(new.family):
         raise DataError(
@@ -123,7 +122,7 @@ def moved_stats(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     return new.family.moved(stats, old.setting, new.setting)
 
 
-def _moved_levels(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+def _moved_levels(stats: Twofold, old: Node, new: Node) -> Twofold:
     where = {level: i for i, level in enumerate(new.setting.levels)}
     if not where.keys() >= set(old.setting.levels):
         have, want = len(old.setting.levels), len(where)
@@ -134,7 +133,7 @@ def _moved_levels(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     return Twofold(hi, lo)
 
 
-def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+def _moved_joint(stats: Twofold, old: Node, new: Node) -> Twofold:
     assert isinstance(old.family, Joint) and isinstance(new.family, Joint)
     axes = []
     for i in range(len(new.columns)):
@@ -149,12 +148,12 @@ def _moved_joint(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
     return Twofold(hi.reshape(groups, -1), lo.reshape(groups, -1))
 
 
-def combinations(leaf: Leaf) -> Sequence[Any]:
+def combinations(leaf: Node) -> Sequence[Any]:
     """The levels of a joint block, each a tuple."""
     return leaf.setting.levels
 
 
-def _reanchored_block(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+def _reanchored_block(stats: Twofold, old: Node, new: Node) -> Twofold:
     d, groups = len(new.setting.anchor), stats.shape[0]
     ratio = new.setting.scale / old.setting.scale
     delta = shifted(old.setting.anchor, new.setting)
@@ -224,7 +223,7 @@ def _united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) ->
     return left
 
 
-def _united_leaf(leaf: Leaf, schema: Schema, groups: int) -> Leaf:
+def _united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
     setting = replace(leaf.setting, groups=groups, blank=None)
     if isinstance(leaf.family, Joint):
         family, levels = joint_of([schema[c].levels for c in leaf.columns], groups)
@@ -246,7 +245,7 @@ def refuse_overdrawn(star: Star, before: Counts, after: Counts) -> None:
             raise DataError(f"column {leaf.key!r}: more is to be forgotten than was learned. {remedy}")
 
 
-def _overdrawn(leaf: Leaf, before: Twofold, after: Twofold) -> bool:
+def _overdrawn(leaf: Node, before: Twofold, after: Twofold) -> bool:
     """Counts below zero or, for normal columns, rows that leave less than no variance behind."""
     if isinstance(leaf.family, Multinormal):
         d = len(leaf.columns)

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.families import Params, Text
-from softcount.models.plates import Kernels, Leaf, Tallies
+from softcount.models.nodes import Node
+from softcount.models.plates import Kernels, Tallies
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 
@@ -68,7 +69,7 @@ class Rows:
 class Bag:
     """One text column, or a sparse table of counts."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     names: tuple[Hashable, ...]
     slot: int
     kernels: Kernels

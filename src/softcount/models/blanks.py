@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.families import Multinormal
 from softcount.families.normal import moments
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.models.star import Star
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
@@ -22,7 +22,7 @@ def with_blanks(star: Star, chunks: Sequence[Chunk]) -> Star:
     return star if same else replace(star, leaves=leaves)
 
 
-def _blanked(leaf: Leaf, star: Star, chunks: Sequence[Chunk]) -> Leaf:
+def _blanked(leaf: Node, star: Star, chunks: Sequence[Chunk]) -> Node:
     if leaf.family.dotted or leaf.family.exact:
         return leaf
     blocks = [star.column(leaf, chunk) for chunk in chunks]
@@ -39,7 +39,7 @@ def _blanked(leaf: Leaf, star: Star, chunks: Sequence[Chunk]) -> Leaf:
     return replace(leaf, setting=replace(leaf.setting, blank=blank))
 
 
-def _sums(leaf: Leaf, block: np.ndarray, weights: np.ndarray | None) -> Twofold:
+def _sums(leaf: Node, block: np.ndarray, weights: np.ndarray | None) -> Twofold:
     """Weight, sum and squares of every column's own cells."""
     there = ~np.isnan(block)
     mass = there * (1.0 if weights is None else weights[:, None])

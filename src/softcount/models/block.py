@@ -11,7 +11,8 @@ from scipy.special import gammaln
 
 from softcount.families import Params
 from softcount.families.normal import HALF_LOG_2PI
-from softcount.models.plates import Kernels, Leaf, Tallies, one_hot
+from softcount.models.nodes import Node
+from softcount.models.plates import Kernels, Tallies, one_hot
 from softcount.models.squares import STEADY
 from softcount.numerics.twofold import Twofold, two_sum
 from softcount.table.chunk import Chunk
@@ -43,7 +44,7 @@ class Bells:
 class Block:
     """One correlated block of real columns, each group with a mean and a covariance."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     slots: tuple[int, ...]
     names: tuple[Hashable, ...]
     kernels: Kernels

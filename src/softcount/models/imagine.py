@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from softcount.families import Hyper
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Key
 
 
 def leaf_hypers(
-    leaves: Sequence[Leaf], priors: Mapping[Key, Any], stats: Mapping[Hashable, Twofold]
+    leaves: Sequence[Node], priors: Mapping[Key, Any], stats: Mapping[Hashable, Twofold]
 ) -> dict[Key, Hyper]:
     """Every leaf's hyperparameters; normal columns that share a plain prior are pooled at once."""
-    alike: dict[Any, list[Leaf]] = {}
+    alike: dict[Any, list[Node]] = {}
     for leaf in leaves:
         prior = priors[leaf.key]
         plain = isinstance(prior, (int, float, str)) and prior != "auto" and leaf.family.name in ("normal", "lognormal")
@@ -32,14 +32,14 @@ def leaf_hypers(
     return {leaf.key: found[leaf.key] for leaf in leaves}
 
 
-def _pooled(leaves: list[Leaf], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
+def _pooled(leaves: list[Node], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
     anchor, scale = (np.concatenate([getattr(x.setting, name) for x in leaves]) for name in ("anchor", "scale"))
     setting = replace(leaves[0].setting, keys=tuple(x.key for x in leaves), anchor=anchor, scale=scale)
     hyper = leaves[0].family.hyper(prior, stack([stats[x.key] for x in leaves], axis=1), setting)
     return {x.key: {name: value[j, ...] for name, value in hyper.items()} for j, x in enumerate(leaves)}
 
 
-def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
+def leaf_hyper(leaf: Node, prior: Any, stats: Twofold) -> Hyper:
     """One leaf's hyperparameters; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
         prior = best_evidence(leaf, stats)
@@ -49,7 +49,7 @@ def leaf_hyper(leaf: Leaf, prior: Any, stats: Twofold) -> Hyper:
     return {name: value if name == "alpha" else np.reshape(value, ()) for name, value in hyper.items()}
 
 
-def best_evidence(leaf: Leaf, stats: Twofold) -> float:
+def best_evidence(leaf: Node, stats: Twofold) -> float:
     """The number of imagined counts under which the statistics are most probable."""
     from scipy.optimize import minimize_scalar
 

@@ -7,17 +7,18 @@ import numpy as np
 from softcount.families import Joint
 from softcount.models.bags import Bag
 from softcount.models.block import Block
-from softcount.models.plates import Codes, Features, JointCodes, Kernels, Leaf, Plate, Reals
+from softcount.models.nodes import Node
+from softcount.models.plates import Codes, Features, JointCodes, Kernels, Plate, Reals
 from softcount.table.schema import Kind, Schema
 
 
-def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
+def plates_of(leaves: tuple[Node, ...], schema: Schema, kernels: Kernels) -> tuple[Plate, ...]:
     """Every leaf on the plate whose kernel suits it."""
     plates: list[Plate] = []
     normal = [leaf for leaf in leaves if leaf.family.name in ("normal", "lognormal")]
     if normal:
         plates.append(_reals(tuple(normal), schema, kernels))
-    narrow: list[Leaf] = []
+    narrow: list[Node] = []
     for leaf in leaves:
         if isinstance(leaf.family, Joint):
             where = tuple(schema.places[c] for c in leaf.columns)
@@ -39,7 +40,7 @@ def plates_of(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> tup
     return tuple(plates)
 
 
-def _reals(leaves: tuple[Leaf, ...], schema: Schema, kernels: Kernels) -> Reals:
+def _reals(leaves: tuple[Node, ...], schema: Schema, kernels: Kernels) -> Reals:
     slots = tuple(schema.places[leaf.key].slot for leaf in leaves)
     anchors = np.array([float(leaf.setting.anchor[0]) for leaf in leaves])
     scales = np.array([float(leaf.setting.scale[0]) for leaf in leaves])

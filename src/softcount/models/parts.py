@@ -11,7 +11,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Family, How, Hyper, Params, Text
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Key
 
@@ -48,7 +48,7 @@ class Imagined:
         return self._stacked[name]
 
 
-def refuse_scores(leaves: Iterable[Leaf], why: str) -> None:
+def refuse_scores(leaves: Iterable[Node], why: str) -> None:
     """Raise where a column only tells classes apart: complement weights are no probabilities."""
     for leaf in leaves:
         if isinstance(leaf.family, Text) and leaf.family.model == "complement":

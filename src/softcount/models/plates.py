@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.families import Family, Joint, LogNormal, Params, Setting
+from softcount.families import Joint, LogNormal, Params
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.first import first_rows
+from softcount.models.nodes import Node
 from softcount.models.squares import square_form
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key
 
 Tallies = dict[Hashable, Twofold]
 chosen = cache(choose)
@@ -43,21 +43,11 @@ class Kernels:
         return getattr(chosen(self.cells), name)
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A column, or a block of columns, with its family: independent of all others given the group."""
-
-    key: Key
-    columns: tuple[Key, ...]
-    family: Family
-    setting: Setting
-
-
 class Plate(Protocol):
     """What every plate can do."""
 
     @property
-    def leaves(self) -> tuple[Leaf, ...]: ...
+    def leaves(self) -> tuple[Node, ...]: ...
     @property
     def names(self) -> tuple[Hashable, ...]: ...
     def prepare(self, chunk: Chunk) -> Any: ...
@@ -73,7 +63,7 @@ class Plate(Protocol):
 class Reals:
     """Normal and lognormal columns: each group centred on its own rows, then anchored."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     slots: tuple[int, ...]
     anchors: np.ndarray
     scales: np.ndarray
@@ -158,7 +148,7 @@ class Reals:
         return tallies["(reals)"][:, leaf]
 
 
-def _unlogged(column: np.ndarray, leaf: Leaf) -> np.ndarray:
+def _unlogged(column: np.ndarray, leaf: Node) -> np.ndarray:
     return np.exp(column) if isinstance(leaf.family, LogNormal) else column
 
 
@@ -166,7 +156,7 @@ def _unlogged(column: np.ndarray, leaf: Leaf) -> np.ndarray:
 class Codes:
     """Categorical columns: log-probabilities looked up by code, rows counted by code."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     store: str
     slots: tuple[int, ...]
     kernels: Kernels
@@ -274,7 +264,7 @@ class JointCodes(Codes):
 class Features:
     """Any other family, one leaf: features times natural parameters, or its own pair of score and count."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     slots: tuple[int, ...]
     names: tuple[Hashable, ...]
 

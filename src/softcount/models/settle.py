@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.models.leaves import Wishes
+from softcount.models.declared import Declared
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key, Schema
 
@@ -38,12 +38,12 @@ class Settling:
     notes: list[str] = field(default_factory=list)
 
 
-def settling(table: Table, wishes: Wishes, classes: Sequence[Any] | None) -> Settling:
+def settling(table: Table, declared: Declared, classes: Sequence[Any] | None) -> Settling:
     """Sort levels and classes. Classes given by the caller are already coded in order."""
     found = table.settle()
     schema, remap = found.schema, dict(found.remap)
     for spec in schema.used:
-        family = wishes.families.get(spec.key) or wishes.everything
+        family = declared.families.get(spec.key) or declared.everything
         if family is not None and family.name == "bernoulli" and len(spec.levels) == 1:
             schema, remap[spec.key] = _with_opposite(schema, spec.key, remap.get(spec.key, np.array([0, 1])))
     if classes is not None:

@@ -19,6 +19,7 @@ from softcount.families import Categorical, Family, How, Joint, Params, Setting
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.imagine import leaf_hypers
 from softcount.models.layout import plates_of
+from softcount.models.nodes import Node
 from softcount.models.parts import (
     Imagined,
     StarParams,
@@ -28,7 +29,7 @@ from softcount.models.parts import (
     slope_together,
     within_together,
 )
-from softcount.models.plates import Kernels, Leaf, Plate, Reals, down_columns
+from softcount.models.plates import Kernels, Plate, Reals, down_columns
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Kind, Schema
@@ -59,7 +60,7 @@ class Star:
     """Structure only: which leaves, how many groups. Parameters and data are passed in."""
 
     schema: Schema
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     groups: int
     kernels: Kernels
     unknown_weight: float = 1.0
@@ -259,9 +260,9 @@ class Star:
             total += log_prior_together([leaf.key for leaf in leaves], leaves[0].family, params, imagined)
         return total
 
-    def _alike(self, params: StarParams) -> list[list[Leaf]]:
+    def _alike(self, params: StarParams) -> list[list[Node]]:
         """Columns of one family and size together, blocks alone."""
-        alike: dict[Any, list[Leaf]] = {}
+        alike: dict[Any, list[Node]] = {}
         for leaf in self.leaves:
             part = params.leaves[leaf.key]
             size = leaf.key if leaf.family.alone else tuple((name, part[name].shape) for name in leaf.family.chart)
@@ -325,7 +326,7 @@ class Star:
         scores = {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
         return {key: _against_best(score) for key, score in scores.items()}
 
-    def column(self, leaf: Leaf, chunk: Chunk) -> np.ndarray:
+    def column(self, leaf: Node, chunk: Chunk) -> np.ndarray:
         """One leaf's own values in a chunk: codes, numbers, a block of numbers, or sparse counts."""
         if not leaf.columns or leaf.family.kind is Kind.TEXT:
             return chunk.bags[self.schema.places[leaf.key].slot if leaf.columns else 0]
@@ -334,7 +335,7 @@ class Star:
             return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))
         return np.stack(parts, axis=1) if leaf.family.block else parts[0]
 
-    def leaf(self, key: Key) -> Leaf:
+    def leaf(self, key: Key) -> Node:
         for leaf in self.leaves:
             if leaf.key == key:
                 return leaf

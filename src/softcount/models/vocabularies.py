@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import Text
-from softcount.models.plates import Leaf
+from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold
 from softcount.table import wording
 from softcount.table.schema import Field, Key, Schema
@@ -72,7 +72,7 @@ def with_united_words(spec: Field, other: Field) -> Field:
     return replace(spec, levels=words, why=why)
 
 
-def moved_words(stats: Twofold, old: Leaf, new: Leaf) -> Twofold:
+def moved_words(stats: Twofold, old: Node, new: Node) -> Twofold:
     """Counts of documents and words in another vocabulary; words it does not have are left out."""
     mine, theirs = old.setting.levels, new.setting.levels
     assert isinstance(mine, Words) and isinstance(theirs, Words)
@@ -122,7 +122,7 @@ def growing(schema: Schema) -> set[Key]:
     return {spec.key for spec in text_fields(schema) if not is_choosy(spec.reading)}
 
 
-def outgrown(notes: Sequence[str], leaves: Sequence[Leaf]) -> list[str]:
+def outgrown(notes: Sequence[str], leaves: Sequence[Node]) -> list[str]:
     """Notes that say of a column that has words now that it has none."""
     worded = [leaf.key for leaf in leaves if isinstance(leaf.family, Text) and len(leaf.setting.levels)]
     return [note for note in notes if note.startswith(tuple(f"{wording.column(key)} {WORDLESS}" for key in worded))]

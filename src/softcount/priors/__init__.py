@@ -8,9 +8,9 @@ from softcount.priors.beta import Beta
 from softcount.priors.dirichlet import Dirichlet
 from softcount.priors.distribution import Distribution
 from softcount.priors.expert import Expert
-from softcount.priors.gamma import Gamma
-from softcount.priors.imagine import bdeu, best_concentration, jeffreys
-from softcount.priors.normal import NormalInverseChi2, NormalKnownVariance
+from softcount.priors.gamma_prior import Gamma
+from softcount.priors.imagined_counts import bdeu, best_concentration, jeffreys
+from softcount.priors.normal_prior import NormalInverseChi2, NormalKnownVariance
 from softcount.priors.predictive import NegativeBinomial, Normal, StudentT
 from softcount.priors.wishart import NormalInverseWishart
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from softcount.report.passage import Passage
-from softcount.report.text import cell_width, printable, shortened
+from softcount.report.plain_text import cell_width, printable, shortened
 from softcount.run.progress import on_terminal
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from softcount.report.text import cell_width, counted, printable
+from softcount.report.plain_text import cell_width, counted, printable
 
 WIDTH = 78
 """Columns of a line; a page sets it in by two more."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from softcount.models.calibration import Bin, Calibration, calibration_error, overstated
+from softcount.fitted.calibration import Bin, Calibration, calibration_error, overstated
 from softcount.report.page import Page
-from softcount.report.text import counted, number, share
+from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
-    from softcount.learn.evaluate import Evaluation
+    from softcount.evaluate.scores import Evaluation
 
 HEADINGS = ("probability", "rows", "stated", "right")
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from softcount.report.page import Grid, Heading, Page
 from softcount.report.passage import Passage
-from softcount.report.text import printable
+from softcount.report.plain_text import printable
 from softcount.run.progress import console_on
 
 

@@ -1,0 +1,248 @@
+"""How DATA is read: what a fit learns from, and how a table, documents or lines are put to a model."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from softcount.errors import DataError
+
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.table import Key, Table
+    from softcount.table.bytestream import Progress
+    from softcount.table.source import Source
+
+Way = Literal["lines", "document"]
+"""Each line of DATA is a document, or the whole of it is one."""
+
+FIRST_LINES = 50
+FEW_LINES = 5
+"""Fewer lines than this that have the same number of commas are no table."""
+
+SENTENCE = 3
+"""Words in a line, on average, from which lines may be sentences."""
+
+TABLES = (".csv", ".tsv", ".tab")
+"""Endings of files that their owner takes for tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How the cells and lines of DATA are read; the way is None where its content decides.
+
+    `loose` is the way of a file that is no table, where text is all that the model reads.
+    """
+
+    missing: tuple[str, ...] = ()
+    no_header: bool = False
+    way: Way | None = None
+    loose: Way = "lines"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to say again on the command line, for other commands to read DATA the same way."""
+        return (*(["--no-header"] if self.no_header else []), *([f"--{self.way}"] if self.way else []))
+
+
+# -- to learn from
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What was asked of all columns of text: the settings of the family `Text`, by name."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def family(self) -> Any:
+        from softcount.families.text_family import Text
+
+        return Text(**self.settings)
+
+    def kinds(self, table: Table) -> dict[Key, Any]:
+        """The family of every column of text; asked for in vain where there is none."""
+        if not self.settings:
+            return {}
+        found = {key: table.schema[key].why for key in table.schema.texts}
+        if not found:
+            option = next(iter(self.settings)).replace("_", "-").replace("model", "text")
+            raise DataError(f"--{option} is about columns of text, and there is none. Declare one: --kind COL=text")
+        table.source.whys = found  # why each is text stays what it was, though it is declared from now on
+        return dict.fromkeys(found, self.family())
+
+
+def source_of(data: str, cells: Cells, progress: Progress) -> Source:
+    """The rows of DATA."""
+    from softcount.table import MISSING
+    from softcount.table.bytestream import TextFile
+    from softcount.table.documents import LinesSource
+    from softcount.table.opening import from_path, open_source
+
+    if cells.way == "lines":
+        return from_path(data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress)))
+    return open_source(data, cells.missing or MISSING, not cells.no_header, progress)
+
+
+def _of_lines(path: str, name: str) -> str:
+    """The path of a file to be read line by line; folders and tar files are refused."""
+    if may_hold_classes(path):
+        raise DataError(f"{name} holds documents in files of their own. Leave out --lines, or name one of its files.")
+    return path
+
+
+def may_hold_classes(data: str) -> bool:
+    """Whether DATA may be documents in folders, which are their classes, by looking at how it begins."""
+    from softcount.table.shelves import is_tar
+
+    if os.path.isdir(data):
+        return True
+    return os.path.isfile(data) and is_tar(data)
+
+
+# -- to be answered for
+
+
+def source_like(fitted: Fitted, data: str, cells: Cells, progress: Progress) -> Source:
+    """The rows of DATA for a model: a table, or documents where the model reads text.
+
+    Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
+    reads and the first line does not name its column: then each line is a document.
+    """
+    from softcount.table.opening import from_path
+
+    return from_path(data, partial(_like, fitted, cells, progress))
+
+
+def _like(fitted: Fitted, cells: Cells, progress: Progress, path: str, name: str) -> Source:
+    from softcount.table.bytestream import TextFile
+    from softcount.table.documents import DocumentsSource, LinesSource, one_document
+    from softcount.table.opening import file_source
+    from softcount.table.shelves import shelf_of
+
+    shelf = shelf_of(_of_lines(path, name) if cells.way == "lines" else path, name, progress)
+    if shelf is not None:
+        return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
+    way = cells.way or (None if cells.no_header else _loose_way(fitted, cells, path, name))
+    if way == "document":
+        return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
+    if way == "lines":
+        return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
+    return file_source(path, name, cells.missing or fitted.schema.missing, not cells.no_header, progress)
+
+
+def text_column(fitted: Fitted, what: str) -> Any:
+    """The model's one column of text; a model that has none, or several, is refused."""
+    keys = fitted.schema.texts
+    if len(keys) == 1:
+        return keys[0]
+    columns = ", ".join(repr(spec.key) for spec in fitted.schema.used[:5])
+    if not keys:
+        raise DataError(f"{what}, but the model reads no text. Give it a table with its columns: {columns}.")
+    raise DataError(f"{what}, but the model reads {len(keys)} columns of text. Give it a table with {columns}.")
+
+
+def _loose_way(fitted: Fitted, cells: Cells, path: str, name: str) -> Way | None:
+    """The way of a file that is no table: text is all the model reads, and no header names its column."""
+    from softcount.table.bytestream import first_bytes
+    from softcount.table.parquet import MAGIC
+
+    key = fitted.schema.only_text
+    if key is None or first_bytes(path, len(MAGIC)) == MAGIC:
+        return None
+    lines = _first_lines(path, name)
+    if lines and any(str(key) in row for row in _as_cells(lines[0])):
+        return None
+    width = table_width(lines)
+    if width or name.lower().removesuffix(".gz").endswith(TABLES):
+        looks = f"looks like a table of {width} columns" if width else "is named like a table"
+        remedy = "Name it there" + (" (or --no-header)" if re.fullmatch(r"c\d+", str(key)) else "")
+        raise DataError(
+            f"{name} {looks}, and its first line does not name the column that the model reads, {str(key)!r}.\n"
+            f"  {remedy}; to take "
+            + ("each line as a document: --lines" if cells.loose == "lines" else "the whole as a document: --document")
+        )
+    return cells.loose
+
+
+def _first_lines(path: str, name: str) -> list[str]:
+    from softcount.table.bytestream import TextFile
+    from softcount.table.documents import lines_of
+
+    found = lines_of(TextFile(path, name).blocks(quiet=True))
+    return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
+
+
+def _as_cells(line: str) -> list[list[str]]:
+    """The cells of a line under each delimiter that a table may have."""
+    from softcount.table.dialect import DELIMITERS
+
+    found = []
+    for delimiter in DELIMITERS:
+        try:
+            found.append([cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])])
+        except csv.Error:  # a line longer than a cell may be
+            continue
+    return found
+
+
+@contextmanager
+def may_be_lines(data: str, cells: Cells) -> Iterator[None]:
+    """Where DATA cannot be used as a table and its lines are sentences, the error says how to read those."""
+    try:
+        yield
+    except DataError as error:
+        raise _if_lines(error, data, cells) from None
+
+
+def _if_lines(error: DataError, data: str, cells: Cells) -> DataError:
+    if type(error) is not DataError or cells.way is not None or not os.path.isfile(data):
+        return error
+    try:
+        lines = [line for line in _first_lines(data, data) if line.strip()]
+    except DataError:
+        return error
+    words = sum(len(line.split()) for line in lines) / max(len(lines), 1)
+    if words < SENTENCE or table_width(lines) or any("\0" in line for line in lines):
+        return error
+    return DataError(f"{error}\n  If each line is a document: --lines")
+
+
+def table_width(lines: list[str]) -> int:
+    r"""How many columns lines have that make rows of one width, quotes minded or not; 0 where they are no table.
+
+    Two columns that a comma parts need more: that no space follows it, as it does in sentences.
+
+    >>> table_width(["a\t1"] * 5), table_width(["well, hello"] * 5), table_width(["1,2,3"] * 4)
+    (2, 0, 0)
+    >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
+    2
+    """
+    from softcount.table.dialect import DELIMITERS
+
+    for delimiter in DELIMITERS:
+        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+            rows = _rows(lines, delimiter, quoting)
+            width = len(rows[0]) if len(rows) >= FEW_LINES else 0
+            if width >= 2 and all(len(row) == width for row in rows) and (width > 2 or _tight(rows, delimiter)):
+                return width
+    return 0
+
+
+def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
+    """The rows of a table that is written so; the last line read may be in the middle of one."""
+    try:
+        rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting) if row]
+    except csv.Error:  # a cell that is longer than cells may be
+        return []
+    return rows[:-1] if len(lines) == FIRST_LINES else rows
+
+
+def _tight(rows: list[list[str]], delimiter: str) -> bool:
+    return delimiter == "\t" or not any(cell.startswith(" ") for row in rows for cell in row[1:])

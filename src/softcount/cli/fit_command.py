@@ -1,0 +1,185 @@
+"""softcount fit: a table in, a model and what it says out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from softcount.cli.options import (
+    CRITERIA,
+    HOW,
+    METHODS,
+    Classes,
+    PriorWord,
+    data_argument,
+    json_option,
+    lines_option,
+    output_option,
+    reading_options,
+    seed_option,
+)
+from softcount.cli.text_options import TextCommand, settings_of, text_options
+
+if TYPE_CHECKING:
+    from softcount.cli.library_calls import FitRequest
+
+SUFFIXES = {".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather"}
+"""Endings of data files, taken off to name the model."""
+
+EPILOG = """\b
+Examples:
+  softcount fit adult.csv --target income            learn to predict income
+  softcount fit cars.csv                             find classes of cars, as many as there is evidence for
+  softcount fit cars.csv --classes 4                 find four classes of cars
+  softcount fit visits.csv --target stayed --kind zip=categorical --kind id=ignore
+  zcat big.csv.gz | softcount fit - --target y -o big.sc
+  softcount fit mail/ -o spam.sc                     learn to tell the sub-folder a document is in
+  softcount fit news.tar.gz --min-count 3 --drop-top 100 --holdout 0.3
+  softcount fit reviews.csv --target stars --kind review=text --stop-words english
+
+A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
+sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
+UTF-8, those that are not UTF-8 as Latin-1; binary files are left out. The options for text are for every column
+of text that the table has.
+
+With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
+it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
+
+Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
+Ctrl-C stops at once."""
+
+
+@click.command("fit", cls=TextCommand, epilog=EPILOG, short_help="Learn a model from a table.")
+@data_argument
+@click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
+@click.option(
+    "--classes", type=Classes(), metavar="N|auto", help="How many classes to look for (no --target).  [default: auto]"
+)
+@click.option(
+    "--criterion",
+    type=click.Choice(CRITERIA),
+    help="What chooses the number of classes: evidence (Cheeseman-Stutz), BIC, ICL, or the likelihood of rows held "
+    "out (cv).  [default: evidence]",
+)
+@reading_options
+@lines_option
+@text_options
+@click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
+@click.option("--prior", type=PriorWord(), help="Imagined counts per level: a number, or auto, flat, jeffreys, row.")
+@click.option(
+    "--estimate", type=click.Choice(HOW), default="mean", show_default=True, help="How counts become parameters."
+)
+@click.option(
+    "--holdout",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="FRACTION",
+    help="Try the model on this share of the rows, left out of its training.",
+)
+@click.option(
+    "--folds", type=click.IntRange(0), metavar="K", help="Try the model on each of K parts in turn.  [default: 5]"
+)
+@click.option(
+    "--calibrate",
+    type=click.Choice(METHODS),
+    help="Correct the model's probabilities by what rows held out show: one number (temperature), or a curve for "
+    "every class (isotonic).",
+)
+@click.option(
+    "--unlabelled-weight",
+    type=click.FloatRange(0),
+    metavar="W",
+    help="What a row without a target counts beside one that has it.  [default: 1]",
+)
+@seed_option
+@click.option("--starts", type=click.IntRange(1), metavar="N", help="Starts of the search for classes.  [default: 10]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
+@output_option("The model file.  [default: DATA's name with .sc, in this folder]")
+@json_option
+def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> None:
+    """Learn a model from the table DATA and say what it found.
+
+    Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
+    most, and what was missing or left out; saves the model.
+    """
+    from softcount.cli import library_calls as engine
+    from softcount.cli.data_input import Texts, may_hold_classes
+    from softcount.cli.outputs import check_output, refuse_overwriting
+
+    check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
+
+    saved = output or default_output(data)
+    if saved == "-" and at_terminal():
+        raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
+    refuse_overwriting(saved, data)
+    check_output(saved)
+    request = engine.FitRequest(data=data, texts=Texts(settings_of(asked)), **asked)
+    run(request, saved, json_wanted)
+
+
+def at_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+LOOKING = ("classes", "criterion", "starts")
+KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight")
+
+
+def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> None:
+    """Refuse options that contradict each other; unless sure, what is to be predicted may be told by the data."""
+    looking = any(asked[name] is not None for name in LOOKING)
+    if known:
+        _refuse(asked, LOOKING, "is for looking for classes; it cannot be given with --target")
+    elif sure or looking:
+        _refuse(asked, KNOWN, "needs --target")
+    if isinstance(asked["classes"], int):
+        _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
+    if asked["holdout"] is not None and asked["folds"] is not None:
+        raise click.UsageError("--holdout and --folds cannot both be given")
+    if asked["folds"] == 1:
+        raise click.UsageError("--folds 1 leaves nothing to learn from; give 2 or more, or 0 for none")
+
+
+def _refuse(asked: dict[str, Any], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if asked[name] is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def default_output(data: str) -> str:
+    """The data's name with the ending .sc, in the working directory.
+
+    >>> default_output("tables/adult.csv.gz"), default_output("-"), default_output("no-such/mail/")
+    ('adult.sc', 'model.sc', 'mail.sc')
+    """
+    if os.path.isdir(data):  # a folder's name has no ending: news.tar/ is news.tar.sc
+        return f"{Path(os.path.abspath(data)).name or 'model'}.sc"
+    path = Path("model" if data == "-" else Path(data).name)
+    while path.suffix.lower() in SUFFIXES:
+        path = path.with_suffix("")
+    return f"{path.name}.sc"
+
+
+def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
+    from softcount.cli import library_calls as engine
+    from softcount.cli.interrupt import end_interrupted, interruptible
+    from softcount.cli.outputs import put_document, put_page
+    from softcount.report.fit_page import FitReport, fit_document, fit_page
+    from softcount.run.progress import progress_on
+
+    with progress_on(sys.stderr) as tell, interruptible():
+        learned = engine.fit(request, tell)
+    engine.save(learned.fitted, saved)
+    criterion = request.criterion or engine.DEFAULT_CRITERION
+    report = FitReport(
+        learned.fitted, learned.evaluation, learned.n_rows, saved, request.data, criterion, request.cells.options
+    )
+    if json_wanted:
+        put_document(fit_document(report))
+    else:
+        put_page(fit_page(report), on_error_stream=saved == "-")
+    if learned.fitted.interrupted:
+        end_interrupted(saved)

@@ -1,0 +1,340 @@
+"""Every call the commands make to the library below: reading, learning, answering."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softcount.cli.data_input import Cells, Texts, may_be_lines, source_like, source_of
+from softcount.errors import DataError, ModelFileError
+from softcount.run.progress import Tell, keep_quiet, starts_told
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.evaluate.scores import Evaluation
+    from softcount.fitted.classes import Sorting
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.models.declared import Declared
+    from softcount.run.threads import Threads
+    from softcount.table import Key, Schema, Table
+    from softcount.table.source import Source
+
+DEFAULT_FOLDS = 5
+DEFAULT_STARTS = 10
+DEFAULT_CRITERION = "evidence"
+READING = "reading"
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """What the person asked `fit` for; None where the choice is ours."""
+
+    data: str
+    target: str | None = None
+    classes: int | str | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    no_header: bool = False
+    weight: str | None = None
+    prior: float | str | None = None
+    estimate: str = "mean"
+    holdout: float | None = None
+    folds: int | None = None
+    calibrate: str | None = None
+    seed: int = 0
+    criterion: str | None = None
+    starts: int | None = None
+    jobs: int | None = None
+    texts: Texts = field(default_factory=Texts)
+    lines: bool = False
+    unlabelled_weight: float | None = None
+
+    @property
+    def cells(self) -> Cells:
+        return Cells(self.missing, self.no_header, "lines" if self.lines else None)
+
+    @property
+    def looks_for_classes(self) -> bool:
+        """Whether something was asked that only makes sense where the classes are not known."""
+        return any(asked is not None for asked in (self.classes, self.criterion, self.starts))
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model, how it did on unseen rows (None: not tried), and how many rows it saw."""
+
+    fitted: Fitted
+    evaluation: Evaluation | None
+    n_rows: int
+
+
+# -- reading
+
+
+def declared(kinds: Mapping[Any, Any]) -> Declared:
+    """What --kind asked for. A block's columns are divided by commas."""
+    from softcount.families import FAMILIES
+    from softcount.models.declared import read_kinds
+
+    blocks = {name for name, family in FAMILIES.items() if family.block}
+    return read_kinds({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in kinds.items()})
+
+
+def open_data(data: str, asked: Declared, cells: Cells, tell: Tell = keep_quiet) -> Table:
+    """The table to learn from, its first rows looked at."""
+    with may_be_lines(data, cells):
+        return _table_of(source_of(data, cells, _bytes_read(tell)), asked, cells)
+
+
+def _table_of(source: Source, asked: Declared, cells: Cells, **sides: Any) -> Table:
+    from softcount.table import MISSING, open_table
+
+    kinds: Any = asked.forced
+    return open_table(source, kinds=kinds, missing=cells.missing or MISSING, **sides)
+
+
+def open_like(fitted: Fitted, data: str, cells: Cells, tell: Tell = keep_quiet) -> Table:
+    """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
+    from softcount.table import open_table
+
+    with may_be_lines(data, cells) if fitted.schema.texts else nullcontext():
+        source = source_like(fitted, data, cells, _bytes_read(tell))
+        return open_table(source, schema=fitted.schema, missing=cells.missing or fitted.schema.missing)
+
+
+def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
+    return lambda done, total: tell(READING, done, total)
+
+
+def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
+    """The schema once every row has been met, the missing cells of each column, and the number of rows."""
+    from softcount.run.threads import Threads
+    from softcount.table import Contradiction
+
+    while True:
+        try:
+            with Threads() as threads:
+                table.gather_words(threads.map)
+                rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
+            return table.settle().schema, table.missing, rows
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+# -- learning
+
+
+def fit(request: FitRequest, tell: Tell) -> Learned:
+    """Learn what was asked for and try it on unseen rows."""
+    from softcount.run.threads import Threads
+
+    with may_be_lines(request.data, request.cells):
+        request, asked, table = opened(request, tell)
+    with Threads(request.jobs) as threads:
+        if request.target is None:
+            return Learned(_grouped(request, asked, table, threads, tell), None, table.n_rows or 0)
+        fitted = _labelled(request, asked, table, threads, tell)
+        tried = None if fitted.interrupted else _evaluated(request, asked, table, threads)
+        return Learned(fitted, tried, table.n_rows or 0)
+
+
+def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:
+    """The table to learn from, what is asked of its columns, and the request with its target settled.
+
+    Documents in folders are learned from to tell the folder, unless classes are to be looked for.
+    """
+    source = source_of(request.data, request.cells, _bytes_read(tell))
+    chosen = None if request.target is not None or request.looks_for_classes else source.default_target
+    if chosen in request.kinds:  # declared a feature, or nothing
+        chosen = None
+    request = replace(request, target=chosen or request.target)
+    if request.target is None:
+        _refuse_unlabelled(request)
+    asked, sides = declared(request.kinds), {"target": request.target, "weight": request.weight}
+    table = _table_of(source, asked, request.cells, **sides)
+    kinds, notes = request.texts.kinds(table), table.notes
+    if kinds:
+        asked = declared({**request.kinds, **kinds})  # type: ignore[dict-item]
+        table = _table_of(source, asked, request.cells, **sides)
+        table.notes = notes
+    if chosen:
+        table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
+    elif request.target is None and source.default_target not in (None, *request.kinds):
+        table.notes.append("the sub-folders are not used: classes are looked for")
+    return request, asked, table
+
+
+def _refuse_unlabelled(request: FitRequest) -> None:
+    for name in ("holdout", "folds", "calibrate", "unlabelled_weight"):
+        if getattr(request, name) is not None:
+            option = name.replace("_", "-")
+            raise DataError(
+                f"--{option} needs something to predict, and {request.data} has no sub-folders that are its classes. "
+                "Name a column: --target COL"
+            )
+
+
+def _labelled(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
+    from softcount.evaluate.calibrate import calibrated
+    from softcount.learn.labelled import fit_labelled
+
+    plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
+    fitted = fit_labelled(table, plan, threads)
+    if request.calibrate is None or fitted.interrupted:
+        return fitted
+    return calibrated(fitted, table, replace(plan, watch=None), threads, request.calibrate)
+
+
+def _grouped(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
+    """The classes asked for, or as many as the criterion likes best."""
+    from softcount.learn.choose import fit_auto
+    from softcount.learn.groups import Starts, fit_groups
+
+    plan = _plan(request, asked, "row", starts_told(tell))
+    starts = Starts(1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
+    if isinstance(request.classes, int):
+        return fit_groups(table, plan, replace(starts, groups=request.classes), threads)
+    return fit_auto(table, plan, starts, threads, request.criterion or DEFAULT_CRITERION)
+
+
+def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) -> Any:
+    from softcount.learn.em import Stop
+    from softcount.learn.plan import Plan
+
+    chosen = prior if request.prior is None else request.prior
+    how: Any = request.estimate
+    stop = Stop(accelerate=True)
+    weight = 1.0 if request.unlabelled_weight is None else request.unlabelled_weight
+    return Plan(
+        declared=asked,
+        prior=chosen,
+        estimate=how,
+        unlabelled_weight=weight,
+        stop=stop,
+        target=request.target,
+        watch=watch,
+    )
+
+
+def _evaluated(request: FitRequest, asked: Declared, table: Table, threads: Threads) -> Evaluation | None:
+    folds = DEFAULT_FOLDS if request.folds is None else request.folds
+    if folds == 0:
+        return None
+    from softcount.evaluate.scores import cross_validate, hold_out
+
+    plan = _plan(request, asked, 1.0, None)
+    if request.holdout is not None:
+        return hold_out(table, plan, threads, request.holdout, request.seed)
+    return cross_validate(table, plan, threads, folds, request.seed)
+
+
+# -- models
+
+
+class OnlyCentres(ModelFileError):
+    """A file of k-means where a model of probabilities is wanted; it holds the centres and their columns' names."""
+
+    def __init__(self, path: str, centres: Centres, names: list[str]) -> None:
+        super().__init__(
+            f"{path}: k-means has centres and no probabilities, which this command needs.\n"
+            f"  Look at them with: softcount show {path}     or use them: softcount.load({path!r}).predict(X)"
+        )
+        self.centres, self.names = centres, names
+
+
+def load(path: str) -> Fitted:
+    """The model of a file, which must be one of probabilities."""
+    from softcount.files.archive import read
+    from softcount.files.centres_part import holds_centres
+    from softcount.files.model_file import load_model
+    from softcount.files.vocabulary_part import refuse_vocabulary
+
+    document, arrays = read(Path(path))
+    if holds_centres(document):
+        raise _centres(path, document, arrays)
+    refuse_vocabulary(path, document)
+    return load_model(path, (document, arrays))[0]
+
+
+def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFileError:
+    from softcount.files.centres_part import centres_of
+
+    try:
+        centres = centres_of(document, arrays)
+        names = _column_names(document["estimator"]["columns"], centres.centres.shape[1])
+    except (ModelFileError, KeyError, TypeError, ValueError) as error:
+        return ModelFileError(f"{path}: its centres make no sense ({error}).")
+    return OnlyCentres(path, centres, names)
+
+
+def _column_names(columns: Mapping[str, Any], width: int) -> list[str]:
+    names = columns["names"] or range(width)
+    if len(names) != width:
+        raise ModelFileError(f"{width} columns have {len(names)} names.")
+    return [str(name) for name in names]
+
+
+def save(fitted: Fitted, output: str) -> None:
+    """Save the model whole or not at all; "-" sends it to standard output."""
+    from softcount.files.model_file import save_model
+
+    if output != "-":
+        save_model(fitted, output)
+        return
+    from softcount.cli.outputs import put_bytes
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.sc"
+        save_model(fitted, path)
+        put_bytes(path.read_bytes(), output)
+
+
+# -- answers
+
+
+def proba(fitted: Fitted, table: Table) -> np.ndarray:
+    """(rows x classes) probability of each class."""
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return fitted.proba(table, threads)
+
+
+def sort_rows(fitted: Fitted, table: Table, anomalies: int) -> Sorting:
+    """The table's rows, sorted into the model's classes."""
+    from softcount.fitted.classes import sort_rows as sort
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return sort(fitted, table, threads, odd=anomalies)
+
+
+def anomaly_scores(fitted: Fitted, table: Table) -> np.ndarray:
+    """How much more surprising each row is than is usual in its class."""
+    from softcount.fitted.classes import anomaly_scores as scores
+    from softcount.run.threads import Threads
+
+    with Threads() as threads:
+        return scores(fitted, table, threads)
+
+
+def query(fitted: Fitted, of: Key, given: Mapping[Key, Any]) -> Any:
+    from softcount.fitted.answers import query as ask
+
+    return ask(fitted, of, given)
+
+
+def sample(fitted: Fitted, n: int, given: Mapping[Key, Any], seed: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.fitted.answers import sampled
+
+    return pa.table(sampled(fitted, n, given, np.random.default_rng(seed)))

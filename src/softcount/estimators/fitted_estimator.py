@@ -1,0 +1,206 @@
+"""What every estimator shares: opening tables, answering, saving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.estimators.document_lists import documents_in
+from softcount.estimators.inputs import (
+    checked,
+    declared_kinds,
+    known_columns,
+    refuse_fraction,
+    refuse_negative,
+    say_met,
+)
+from softcount.estimators.understanding import Understanding
+from softcount.fitted.answers import CLASS, COUNT, explained, fills, query, sampled
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.em import Stop
+from softcount.learn.plan import Plan
+from softcount.models.declared import Declared, kind_of, read_kinds
+from softcount.run.threads import Threads
+from softcount.table import MISSING, Table
+from softcount.table.schema import Key
+
+
+class Posteriors:
+    """`posterior_["column"]`: the posterior of that column's parameters in every group."""
+
+    def __init__(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+
+    def __getitem__(self, key: Key) -> Any:
+        return self._fitted.posterior(key)
+
+    def keys(self) -> list[Key]:
+        return [leaf.key for leaf in self._fitted.star.leaves]
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+
+class FittedEstimator(Understanding, BaseEstimator):
+    """An estimator around a `Fitted` model in `fitted_`."""
+
+    fitted_: Fitted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _missing(self) -> tuple[str, ...]:
+        words = getattr(self, "missing", None)
+        if words is None or isinstance(words, str):
+            return MISSING if words is None else (words,)
+        if not isinstance(words, Iterable):
+            raise DataError(f"missing is a list of the cells that count as missing, not {words!r}.")
+        return tuple(words)
+
+    def _check_settings(self) -> None:
+        """Refuse settings that mean nothing, by name."""
+        refuse_fraction("max_iter", self.max_iter, 0)
+        refuse_negative("tol", self.tol)
+        whole = isinstance(self.n_jobs, (int, np.integer)) and not isinstance(self.n_jobs, bool)
+        if self.n_jobs is not None and not (whole and self.n_jobs != 0):
+            raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {self.n_jobs!r}.")
+
+    def _plan(self, stop: Stop, **more: Any) -> Plan:
+        return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
+
+    def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
+        """Kinds that the user's families force on columns; one family for all forces it on every column."""
+        if declared.everything is None or hasattr(data, "tocsr"):
+            return {key: kind for key, kind in declared_kinds(data).items() if key != target} | declared.forced
+        columns = known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
+        beside = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
+        apart = {target, *beside}
+        return {key: kind_of(declared.everything) for key in columns if key not in apart}
+
+    def _closed(self, X: Any) -> tuple[Fitted, Table]:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_, self.fitted_.table(self._as_fitted(checked(self, X, reset=False)))
+
+    def _as_fitted(self, data: Any) -> Any:
+        """Sparse where the model is of a sparse block, dense where it is not."""
+        if self.fitted_.bag and isinstance(data, np.ndarray):
+            return sparse.csr_matrix(data)
+        return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
+
+    def _answer(self, X: Any, method: str) -> np.ndarray:
+        fitted, table = self._closed(X)
+        with Threads(self.n_jobs) as threads:
+            result = getattr(fitted, method)(table, threads)
+        say_met(table)
+        return result
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(rows x groups) probability of each group given what the row says."""
+        return self._answer(X, "proba")
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
+        return self._answer(X, "log_proba")
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density of each row under the model, groups summed out."""
+        return self._answer(X, "score_rows")
+
+    def explain(self, X: Any, against: Any = None) -> Any:
+        """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
+
+        The columns add up exactly; a missing cell adds 0. `against` names another class to compare with; rows of that
+        class itself get 0.
+        """
+        import pyarrow as pa
+
+        fitted, table = self._closed(X)
+        parts = explained(fitted, table, against).parts
+        return pa.table({name: pa.array(values) for name, values in parts.items()})
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """An Arrow table of n new rows; cells named in `given` are held, and the others follow from them."""
+        import pyarrow as pa
+
+        check_is_fitted(self, "fitted_")
+        refuse_fraction("n, the number of rows,", n, 0)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return pa.table(sampled(self.fitted_, int(n), given, rng))
+
+    def query(self, of: Key, given: Any = None) -> Any:
+        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number."""
+        check_is_fitted(self, "fitted_")
+        return query(self.fitted_, of, given)
+
+    def impute(self, X: Any) -> Any:
+        """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
+        from softcount.estimators.filling import filled
+
+        fitted, table = self._closed(X)
+        if documents_in(self, X, reset=False) is not None:
+            return X  # what a missing document said cannot be made up
+        return filled(X, fills(fitted, table), fitted.schema)
+
+    def augment(self, X: Any) -> Any:
+        """An Arrow table of every row once per group, with the expected count of that row in that group."""
+        import pyarrow as pa
+
+        from softcount.estimators.filling import arrow_of
+
+        proba = self.predict_proba(X)
+        rows, groups = proba.shape
+        X = X if (documents := documents_in(self, X, reset=False)) is None else documents
+        table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
+        names = [self.fitted_.names[g] for g in range(groups)] * rows
+        return table.append_column(CLASS, pa.array(names)).append_column(COUNT, pa.array(proba.ravel()))
+
+    @property
+    def params_(self) -> dict[Key, dict[str, np.ndarray]]:
+        return self.fitted_.params
+
+    @property
+    def levels_(self) -> dict[Key, Sequence[object]]:
+        return self.fitted_.levels
+
+    @property
+    def counts_(self) -> Counts:
+        return self.fitted_.counts
+
+    @property
+    def posterior_(self) -> Posteriors:
+        return Posteriors(self.fitted_)
+
+    @property
+    def notes_(self) -> list[str]:
+        return self.fitted_.notes
+
+    @property
+    def n_parameters_(self) -> int:
+        return self.fitted_.n_parameters
+
+    @property
+    def influence_(self) -> dict[Key, float]:
+        return dict(self.fitted_.influence())
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
+        from softcount.estimators.saving import save_estimator
+
+        check_is_fitted(self, "fitted_")
+        save_estimator(self, path)

@@ -1,0 +1,265 @@
+"""k-means and spherical k-means, with scikit-learn's names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from softcount.errors import DataError
+from softcount.estimators.inputs import known_columns, refuse_fraction, refuse_negative, remember_columns, weights_of
+from softcount.learn.kmeans.descend import Stop
+from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
+from softcount.learn.kmeans.points import refuse_not_finite
+from softcount.run.threads import Threads
+from softcount.table import Table, check_weights, open_table
+from softcount.table.schema import Kind
+from softcount.table.texts import text_column
+from softcount.table.wording import refuse_unknown
+
+LONGEST_PROBLEM = 200
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
+
+    `init` is "k-means++" (each next centre drawn by weight times squared distance to the nearest so far), "random", or
+    an array of centres. Several starts are compared; on small tables each runs until no row changes, single rows are
+    exchanged and centres moved as long as that helps. One start stops, as in scikit-learn, when the squared moves of
+    the centres sum to less than `tol` times the mean variance of a column. Clusters of drawn starts come largest first.
+
+    `trace_` is the cost J after every assignment and every update, in turn; it never rises. `labels_` is `predict(X)`.
+
+    >>> rows = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
+    >>> model = KMeans(2, random_state=0).fit(rows)
+    >>> model.cluster_centers_.tolist(), model.labels_.tolist(), model.inertia_
+    ([[1.0, 2.0], [10.0, 2.0]], [0, 0, 0, 1, 1, 1], 16.0)
+    """
+
+    found_: Centres
+    _unit = False
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Find the centres. `y` is not used."""
+        self._check_settings()
+        rows = numbers_of(self, X, reset=True)
+        weights = weights_of(sample_weight, rows)
+        names = getattr(self, "feature_names_in_", None)
+        # A number of our own from theirs: a RandomState is advanced, as scikit-learn advances it.
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        wish = Wish(self.n_clusters, self.init, self.n_init, Stop(self.max_iter, self.tol), seed, self._unit)
+        with Threads(self.n_jobs) as threads:
+            kept, weights, notes = self._kept(rows, weights, threads, names)
+            found, labels = fit_kmeans(kept, weights, wish, threads, names)
+            self.labels_ = labels if kept is rows else found.assign(rows, threads)[0]
+        found.notes.extend(notes)
+        self._keep(found)
+        return self
+
+    def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
+        """The rows that count, their weights, and what is to be said of the others."""
+        refuse_few(rows, self.n_clusters)
+        if weights is None or (weights > 0).all():
+            return rows, weights, []
+        refuse_not_finite(rows, names, threads)
+        keep = weights > 0
+        if not keep.any():
+            raise DataError("every row has weight 0, so none is there to cluster.")
+        return rows[keep], weights[keep], []
+
+    def _keep(self, found: Centres) -> None:
+        self.found_ = found
+        self.cluster_centers_ = found.centres
+        self.inertia_ = found.inertia
+        self.n_iter_ = found.n_iter
+        self._n_features_out = len(found.centres)
+
+    def _check_settings(self) -> None:
+        refuse_fraction("n_clusters", self.n_clusters, 1)
+        refuse_fraction("n_init", self.n_init, 1)
+        refuse_fraction("max_iter", self.max_iter, 1)
+        refuse_negative("tol", self.tol)
+        whole = isinstance(self.n_jobs, (int, np.integer)) and not isinstance(self.n_jobs, bool)
+        if self.n_jobs is not None and not (whole and self.n_jobs != 0):
+            raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {self.n_jobs!r}.")
+
+    @property
+    def trace_(self) -> list[float]:
+        return self.found_.trace
+
+    @property
+    def converged_(self) -> bool:
+        return self.found_.converged
+
+    @property
+    def agreed_(self) -> tuple[int, int]:
+        """How many starts reached the best, of how many."""
+        return self.found_.agreed
+
+    @property
+    def notes_(self) -> list[str]:
+        return self.found_.notes
+
+    def _asked(self, X: Any, threads: Threads) -> Any:
+        rows = numbers_of(self, X, reset=False)
+        refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
+        return rows
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The nearest centre of each row, the first of equals."""
+        check_is_fitted(self, "found_")
+        with Threads(self.n_jobs) as threads:
+            return self.found_.assign(self._asked(X, threads), threads)[0]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(rows x clusters) distance of each row from each centre."""
+        check_is_fitted(self, "found_")
+        with Threads(self.n_jobs) as threads:
+            return self.found_.distances(self._asked(X, threads), threads)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Find the centres and say which each row is nearest to."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Find the centres and give the distances from them."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the cost of these rows: the sum of squared distances from their nearest centres."""
+        check_is_fitted(self, "found_")
+        with Threads(self.n_jobs) as threads:
+            apart = self.found_.assign(self._asked(X, threads), threads)[1]
+        weights = None if sample_weight is None else check_weights(sample_weight, len(apart))
+        return -float(apart.sum() if weights is None else weights @ apart)
+
+    def save(self, path: Any) -> None:
+        """Write the centres to a file that `softcount.load` reads."""
+        from softcount.estimators.saving import save_kmeans
+
+        check_is_fitted(self, "found_")
+        save_kmeans(self, path)
+
+
+class SphericalKMeans(KMeans):
+    """k-means of directions: rows and centres have length one; the nearest centre is the one with the largest cosine.
+
+    For text and other rows where only proportions matter; rows may be sparse. The cost is the sum of squared distances
+    between unit rows and their centres, which is twice the sum of (1 - cosine). A row of zeros has no direction: it is
+    left out of the fit, gets the first label, and `notes_` says how many there were.
+
+    >>> model = SphericalKMeans(2, random_state=0).fit(np.array([[1.0, 0.0], [9.0, 0.0], [0.0, 1.0], [0.0, 5.0]]))
+    >>> model.labels_.tolist(), model.cluster_centers_.tolist()
+    ([1, 1, 0, 0], [[0.0, 1.0], [1.0, 0.0]])
+    """
+
+    _unit = True
+
+    def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
+        kept, weights, _ = super()._kept(rows, weights, threads, names)
+        refuse_not_finite(kept, names, threads)
+        there = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
+        if there.all():
+            return kept, weights, []
+        if not there.any():
+            raise DataError(
+                "every row is all zeros, so none has a direction. Use KMeans for rows compared by distance."
+            )
+        said = f"{int((~there).sum()):,} rows of zeros have no direction: they were left out of the fit."
+        return kept[there], None if weights is None else weights[there], [said]
+
+
+def refuse_few(rows: Any, clusters: int) -> None:
+    """Raise where there are fewer rows than clusters: a centre would have no row to be near to."""
+    if rows.shape[0] < clusters:
+        raise DataError(f"n_samples={rows.shape[0]} should be >= n_clusters={clusters}: ask for fewer clusters.")
+
+
+def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+    """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
+    if text_column(X) is not None:
+        raise DataError(
+            f"X is {len(X):,} texts, and k-means needs numbers. "
+            'Make some of the words: BagOfWords("tfidf").fit_transform(X).'
+        )
+    if _is_foreign(X):
+        return _foreign_numbers(estimator, X, reset)
+    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+    try:
+        rows = validate_data(estimator, X, reset=reset, accept_large_sparse=True, **how)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(_which_column(X, str(error))) from None
+    if sparse.issparse(rows) and not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _is_foreign(X: Any) -> bool:
+    """Whether X is a table that scikit-learn does not read: a file, a mapping, an Arrow or an opened table."""
+    named = isinstance(X, (str, os.PathLike, Mapping, Table)) or hasattr(X, "combine_chunks")
+    return named and not sparse.issparse(X)  # a sparse matrix by keys is a mapping too
+
+
+def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
+    """The columns of such a table as numbers; for a fitted estimator its own columns, found by name."""
+    keys = list(X.column_names) if hasattr(X, "column_names") else known_columns(X)
+    wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
+    left_out = [key for key in keys if key not in wanted]
+    kinds = {key: "ignore" if key in left_out else Kind.REAL for key in keys}
+    for key in wanted:
+        refuse_unknown(keys, key, "the fitted model")
+    table = open_table(X, kinds=kinds)
+    places = [table.schema.places[key].slot for key in wanted]
+    cells = np.concatenate([task().reals for task in table.tasks()])[:, places]
+    if reset:
+        remember_columns(estimator, table, X)
+    elif cells.shape[1] != estimator.n_features_in_:
+        raise DataError(
+            f"X has {cells.shape[1]} columns, but {type(estimator).__name__} was fitted on {estimator.n_features_in_}."
+        )
+    return np.ascontiguousarray(cells)
+
+
+def _which_column(X: Any, problem: str) -> str:
+    """The problem, with the first column of a frame that holds no numbers; a document it quotes is cut short."""
+    problem = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
+    for name in getattr(X, "columns", []):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return (
+                f"column {name!r} is not all numbers ({problem}). k-means needs numbers: leave it out, or use Mixture."
+            )
+    return problem

@@ -1,0 +1,1 @@
+"""How well models do on rows they have not seen: folds by adding, scores, calibration."""

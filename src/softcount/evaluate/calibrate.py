@@ -1,0 +1,236 @@
+"""Calibration: what a model says of rows it has not seen, set against what they were.
+
+The rows' posteriors come from the same adding of folds as cross-validation, so nothing is fitted from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from softcount.errors import DataError
+from softcount.evaluate.folds import Answers, Folded, Split, folded
+from softcount.evaluate.scores import SMALLEST
+from softcount.fitted.calibration import (
+    FARTHEST,
+    METHODS,
+    Bin,
+    Calibration,
+    Curve,
+    bin_sums,
+    bins_of,
+    curved,
+    log_odds,
+    log_softened,
+)
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.plan import Plan, retyping
+from softcount.run.threads import Threads
+from softcount.table import Chunk, Table
+
+FOLDS = 5
+MOST_CELLS = 20_000_000
+"""Rows times classes kept at most; of longer tables a random part of the rows is calibrated on."""
+DROPPED = "not calibrated: rows were added or taken away after the fit. Fit all at once, or call calibrate(X, y)."
+COLDEST, HOTTEST = 0.05, 1e5
+"""Temperatures looked at."""
+UNBOUND = 1.0
+"""The temperature where none in sight is low enough: rows that are all right do not say how sure is too sure."""
+STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were."""
+
+    logs: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Held:
+        return Held(self.logs[rows], self.labels[rows], self.weights[rows], self.folds[rows])
+
+
+def check_method(method: Any) -> None:
+    if method not in METHODS:
+        raise DataError(f"calibration={method!r} is not known. Use None, 'temperature' or 'isotonic'.")
+
+
+def calibrated(
+    fitted: Fitted, table: Table, plan: Plan, threads: Threads, method: str, classes: Sequence[Any] | None = None
+) -> Fitted:
+    """The model with its probabilities corrected by what rows held out show; a note where they show nothing.
+
+    `table` holds the rows it was fitted on; `classes` are those of coded labels.
+    """
+    check_method(method)
+    if fitted.n_groups < 2:
+        return _noted(fitted, "not calibrated: there is only one class.")
+    split = Split(FOLDS, 0)
+    found = retyping(table, lambda t: _held(t, plan, threads, split, classes), threads)
+    if found is None or len(np.unique(found[0].labels)) < 2:
+        return _noted(fitted, "not calibrated: too few rows have a label.")
+    held, notes = found
+    fitted = replace(fitted, calibration=calibration_of(held, method))
+    if table.unknown_labels and plan.unlabelled_weight > 0:
+        notes = [*notes, "calibrated on models of the labelled rows alone; the rows without a label took no part."]
+    return replace(fitted, notes=[*fitted.notes, *notes, *_unbound(fitted)])
+
+
+def calibrated_on(
+    fitted: Fitted, joint: np.ndarray, names: Sequence[Any], weights: np.ndarray | None, method: str
+) -> Fitted:
+    """The model corrected by rows it has not seen: `joint` is its log of share times density, `names` their classes.
+
+    Rows without a class are passed over.
+    """
+    check_method(method)
+    places = {name: k for k, name in enumerate(fitted.names)}
+    labels = np.array([-1 if name is None or name != name else _place(places, name) for name in names], dtype=np.int32)
+    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not len(labels) == len(weights) == len(joint):
+        raise DataError(f"{len(joint)} rows have {len(labels)} labels and {len(weights)} weights. Give one of each.")
+    kept = (labels >= 0) & (weights > 0) & np.isfinite(joint).any(axis=1)
+    if len(np.unique(labels[kept])) < 2:
+        raise DataError("calibration needs labelled rows of at least two classes.")
+    logs = log_softened(joint[kept], 1.0).astype(np.float32)
+    folds = (np.arange(len(logs)) % FOLDS).astype(np.int8)
+    found = calibration_of(Held(logs, labels[kept], weights[kept], folds), method)
+    fitted = replace(fitted, calibration=found, notes=_silent(fitted.notes))
+    return replace(fitted, notes=[*fitted.notes, *_unbound(fitted)])
+
+
+def _place(places: dict[Any, int], name: Any) -> int:
+    name = name.item() if isinstance(name, np.generic) else name
+    if name not in places:
+        raise DataError(f"class {name!r} is not one of the model's: {', '.join(map(str, list(places)[:8]))}.")
+    return places[name]
+
+
+def uncalibrated(fitted: Fitted, was: Any) -> Fitted:
+    """The model as counted, saying so where it `was` or should be calibrated: counts add, a correction does not."""
+    if was is None:
+        return fitted
+    return replace(fitted, calibration=None, notes=[*_silent(fitted.notes), DROPPED])
+
+
+def _silent(notes: Sequence[str]) -> list[str]:
+    """Notes without what was said of a correction that is gone."""
+    return [note for note in notes if note != STAYS and not note.startswith(("calibrated on", "not calibrated"))]
+
+
+def _unbound(fitted: Fitted) -> list[str]:
+    return [STAYS] if fitted.calibration is not None and fitted.calibration.temperature == UNBOUND else []
+
+
+def _noted(fitted: Fitted, note: str) -> Fitted:
+    return replace(fitted, notes=[*fitted.notes, note])
+
+
+def _held(
+    table: Table, plan: Plan, threads: Threads, split: Split, classes: Sequence[Any] | None
+) -> tuple[Held, list[str]] | None:
+    models = folded(table, plan, threads, split, classes)
+    if models is None:
+        return None
+    cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.star.groups
+    part = min(1.0, MOST_CELLS / max(cells, 1))
+    drawn = Split(2, split.seed + 1, part) if part < 1 else None
+
+    def work(task: Callable[[], Chunk]) -> list[Held]:
+        chunk = task()
+        kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
+        return [_one(models, found, kept[found.rows - chunk.start]) for found in models.answers(chunk)]
+
+    parts = [held for found in threads.map(work, table.tasks()) for held in found]
+    if not parts:
+        return None
+    names = ("logs", "labels", "weights", "folds")
+    held = Held(*(np.concatenate([getattr(x, name) for x in parts]) for name in names))
+    rows = f"{len(held.labels):,} rows, about {100 * part:.2g} % of those with a label"
+    return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
+
+
+def _one(models: Folded, found: Answers, kept: np.ndarray) -> Held:
+    """One fold's rows of a chunk; those of no weight, or that no class can have made, say nothing."""
+    joint = found.joint
+    kept = kept & (found.weights > 0) & np.isfinite(joint).any(axis=1)
+    joint = joint[kept]
+    logs = (joint - models.star.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
+    return Held(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int8))
+
+
+def calibration_of(held: Held, method: str) -> Calibration:
+    """The correction that all these rows suggest. Its figures are of every fold under what the others suggest."""
+    learn = _temperature if method == "temperature" else _curves
+    told = np.empty((3, len(held.labels)))
+    for fold in np.unique(held.folds):
+        inside = held.folds == fold
+        others = held.take(np.flatnonzero(~inside)) if not inside.all() else held
+        told[:, inside] = _told(_corrected(held.logs[inside].astype(np.float64), learn(others)), held.labels[inside])
+    found = learn(held)
+    (loss, bins), (loss_after, bins_after) = _figures(held, _told(held.logs, held.labels)), _figures(held, told)
+    kept = {"temperature": found} if isinstance(found, float) else {"curves": found}
+    return Calibration(method, len(held.labels), loss, loss_after, bins, bins_after, **kept)  # type: ignore[arg-type]
+
+
+def _corrected(logs: np.ndarray, found: float | tuple[Curve, ...]) -> np.ndarray:
+    return log_softened(logs, found) if isinstance(found, float) else np.log(curved(logs, found))
+
+
+def _told(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(3 x rows) log-probability of each row's own class, probability of its likeliest one, whether that is right."""
+    rows, best = np.arange(len(labels)), logs.argmax(axis=1)
+    return np.stack([logs[rows, labels], np.minimum(np.exp(logs[rows, best]), 1.0), best == labels])
+
+
+def _figures(held: Held, told: np.ndarray) -> tuple[float, tuple[Bin, ...]]:
+    """Log-loss and reliability of what rows were told."""
+    own = np.maximum(told[0], np.log(SMALLEST))
+    return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(told[1], told[2], held.weights))
+
+
+def _temperature(held: Held) -> float:
+    """The temperature at which the rows held out are likeliest; above 1 where the model was too sure.
+
+    It is 1 where they would be likelier still below every temperature looked at.
+    """
+    rows = np.arange(len(held.labels))
+    # A class absent from the other folds is impossible at any temperature.
+    fair = np.flatnonzero(np.isfinite(held.logs[rows, held.labels]))
+    ahead = np.maximum(held.logs[fair] - held.logs[fair].max(axis=1, keepdims=True, initial=-FARTHEST), -FARTHEST)
+    own, weights = ahead[rows[: len(fair)], held.labels[fair]], held.weights[fair]
+    ones = np.ones(ahead.shape[1], dtype=np.float32)
+
+    def slope(log_temperature: float) -> float:
+        """Of the loss as the inverse temperature rises, which it does ever faster: it has one lowest point."""
+        shares = np.exp(ahead * np.float32(np.exp(-log_temperature)))
+        total = shares @ ones
+        return float(weights @ ((shares * ahead) @ ones / total - own))
+
+    cold, hot = np.log([COLDEST, HOTTEST])
+    if slope(cold) <= 0:
+        return UNBOUND
+    return HOTTEST if slope(hot) >= 0 else float(np.exp(brentq(slope, cold, hot, xtol=1e-9)))
+
+
+def _curves(held: Held) -> tuple[Curve, ...]:
+    """For every class, against all others, the share of rows of it as its log-odds rise; of two classes the second's.
+
+    Shares stay one row away from none and from all: rows to come may hold what these did not.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    odds = np.clip(log_odds(held.logs.astype(np.float64)), -FARTHEST, FARTHEST)
+    least = 1.0 / (held.weights.sum() + 2.0)
+    curves = []
+    for k in [1] if odds.shape[1] == 2 else range(odds.shape[1]):
+        line = IsotonicRegression(y_min=least, y_max=1.0 - least)
+        line.fit(odds[:, k], (held.labels == k).astype(np.float64), held.weights)
+        curves.append(Curve(line.X_thresholds_, line.y_thresholds_))
+    return tuple(curves)

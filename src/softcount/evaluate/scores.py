@@ -1,0 +1,121 @@
+"""How well a model of known classes does on rows it has not seen, and whether its probabilities mean what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softcount.counts import ROOT
+from softcount.errors import DataError
+from softcount.evaluate.folds import Folded, Split, folded
+from softcount.fitted.calibration import BINS, Bin, bin_sums, bins_of, calibration_error
+from softcount.learn.plan import Plan, retyping
+from softcount.run.threads import Threads, total
+from softcount.table import Chunk, Table
+
+SMALLEST = 1e-15
+"""A probability below this costs no more than this in the log-loss, as is the custom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Accuracy and log-loss on unseen rows, beside those of always saying how frequent each class is.
+
+    `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability
+    of the predicted class against how often it was right, in ten equal bins of which the empty ones are left out;
+    `calibration_error` is how far the two are apart on average.
+    """
+
+    how: str
+    n_rows: int
+    accuracy: float
+    log_loss: float
+    baseline_accuracy: float
+    baseline_log_loss: float
+    folds: list[dict[str, float]] = field(default_factory=list)
+    balanced_accuracy: float = float("nan")
+    baseline_balanced_accuracy: float = float("nan")
+    reliability: tuple[Bin, ...] = ()
+
+    @property
+    def calibration_error(self) -> float:
+        return calibration_error(self.reliability) if self.reliability else float("nan")
+
+
+def cross_validate(table: Table, plan: Plan, threads: Threads, folds: int = 5, seed: int = 0) -> Evaluation | None:
+    """Each of `folds` parts predicted by a model of the others; None where too few rows have a label."""
+    if folds < 2:
+        raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
+    split = Split(folds, seed)
+    return retyping(table, lambda t: _evaluated(t, plan, threads, split, f"{folds}-fold cross-validation"), threads)
+
+
+def hold_out(table: Table, plan: Plan, threads: Threads, share: float = 0.2, seed: int = 0) -> Evaluation | None:
+    """A random share of the rows predicted by a model of the rest."""
+    if not 0 < share < 1:
+        raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
+    split = Split(2, seed, share)
+    return retyping(table, lambda t: _evaluated(t, plan, threads, split, f"{100 * share:g} % held out"), threads)
+
+
+def _evaluated(table: Table, plan: Plan, threads: Threads, split: Split, how: str) -> Evaluation | None:
+    models = folded(table, plan, threads, split)
+    if models is None:
+        return None
+
+    def work(task: Callable[[], Chunk]) -> _Sums:
+        return _scored(models, task())
+
+    sums = total(threads, work, table.tasks())
+    return None if sums is None else _summed(sums, models, how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What adds up, so that no table of rows x classes is ever held.
+
+    Per fold: weight, weight of right answers, weighted log-loss, rows. Per class: weight, weight of right answers.
+    """
+
+    folds: np.ndarray
+    classes: np.ndarray
+    bins: np.ndarray
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
+
+
+def _scored(models: Folded, chunk: Chunk) -> _Sums:
+    groups = models.star.groups
+    folds, classes, bins = np.zeros((len(models.models), 4)), np.zeros((groups, 2)), np.zeros((BINS, 3))
+    for found in models.answers(chunk):
+        rows, labels, weights = np.arange(len(found.rows)), found.labels, found.weights
+        best = found.joint.argmax(axis=1)
+        right = (best == labels).astype(float)
+        models.star.kernels.normalise(found.joint)
+        own = np.maximum(found.joint[rows, labels], SMALLEST)
+        folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), len(rows)
+        classes += np.stack([np.bincount(labels, w, minlength=groups) for w in (weights, weights * right)], axis=1)
+        bins += bin_sums(found.joint[rows, best], right, weights)
+    return _Sums(folds, classes, bins)
+
+
+def _summed(sums: _Sums, models: Folded, how: str) -> Evaluation | None:
+    weight, right, loss, rows = sums.folds.sum(axis=0)
+    if weight <= 0:
+        return None
+    split = models.split
+    by_fold = models.counts[ROOT].reshape(models.star.groups, split.folds)
+    tested = by_fold[:, list(split.tested)].sum(axis=1)
+    shares = by_fold.sum(axis=1) / by_fold.sum()
+    guess = float(tested[shares.argmax()] / tested.sum())
+    unsure = float(-(tested @ np.log(np.maximum(shares, SMALLEST))) / tested.sum())
+    folds = [{"accuracy": float(r / w), "log_loss": float(x / w), "rows": int(n)} for w, r, x, n in sums.folds if w > 0]
+    met = sums.classes[sums.classes[:, 0] > 0]
+    return Evaluation(
+        how, int(rows), float(right / weight), float(loss / weight), guess, unsure, folds,
+        balanced_accuracy=float((met[:, 1] / met[:, 0]).mean()), baseline_balanced_accuracy=1.0 / len(met),
+        reliability=bins_of(sums.bins),
+    )  # fmt: skip

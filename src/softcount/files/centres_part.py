@@ -1,0 +1,63 @@
+"""Centres of k-means as a document and arrays, and back, trusting nothing that is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import ModelFileError
+from softcount.files.archive import write
+from softcount.learn.kmeans.fit_kmeans import Centres
+from softcount.learn.kmeans.points import Frame
+
+Document = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+def save_centres(found: Centres, path: Any, settings: Document) -> None:
+    """Write centres and how they were found; `settings` are the estimator's own arguments."""
+    document = {
+        "centres": {
+            "scale": float(found.frame.scale), "unit": bool(found.frame.unit), "inertia": float(found.inertia),
+            "converged": bool(found.converged), "agreed": [int(x) for x in found.agreed], "notes": list(found.notes),
+        },
+        "estimator": settings,
+    }  # fmt: skip
+    trace = np.array(found.trace, dtype=np.float64)
+    write(path, document, {"centres": found.centres, "anchor": found.frame.anchor, "trace": trace})
+
+
+def holds_centres(document: Document) -> bool:
+    """Whether a model file is one of k-means."""
+    return "centres" in document
+
+
+def centres_of(document: Document, arrays: Arrays) -> Centres:
+    """The centres in a file's content, if they make sense."""
+    told = document["centres"]
+    if set(arrays) != {"centres", "anchor", "trace"}:
+        raise ModelFileError(f"it has the arrays {sorted(arrays)}, not anchor, centres and trace.")
+    centres, anchor, trace = (_finite(name, arrays[name]) for name in ("centres", "anchor", "trace"))
+    scale, inertia = float(told["scale"]), float(told["inertia"])
+    if centres.ndim != 2 or not centres.size or anchor.shape != centres.shape[1:] or trace.ndim != 1 or not len(trace):
+        raise ModelFileError(
+            f"centres of shape {centres.shape} and an anchor of shape {anchor.shape} do not go together."
+        )
+    if not (np.isfinite(scale) and scale > 0 and np.frexp(scale)[0] == 0.5) or inertia < 0 or trace[-1] != inertia:
+        raise ModelFileError("its scale is no power of two, or its cost is not where its trace ends.")
+    agreed = [int(x) for x in told["agreed"]]
+    if len(agreed) != 2 or not 0 <= agreed[0] <= agreed[1] or not all(isinstance(x, str) for x in told["notes"]):
+        raise ModelFileError("what it says of its starts makes no sense.")
+    frame = Frame(anchor, scale, bool(told["unit"]))
+    if frame.unit and np.abs((centres**2).sum(axis=1) - 1).max() > 1e-9:
+        raise ModelFileError("its centres should have length one and do not.")
+    return Centres(
+        centres, frame, inertia, trace.tolist(), bool(told["converged"]), (agreed[0], agreed[1]), list(told["notes"])
+    )
+
+
+def _finite(name: str, array: np.ndarray) -> np.ndarray:
+    if array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ModelFileError(f"its {name} are not all finite numbers.")
+    return array

@@ -1,0 +1,335 @@
+"""Classes as a person understands them: what each is like, who is in it for certain, and who fits nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+
+from softcount.families import LogNormal, Params, Text
+from softcount.families.base import NOTHING
+from softcount.fitted.answers import CLASS, label
+from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.influence import departures, elsewhere
+from softcount.fitted.marking_words import said
+from softcount.fitted.surprise import COUNTED, Gauge, Weighed, part_of, tiles
+from softcount.models.nodes import Node
+from softcount.run.threads import Threads
+from softcount.table import Chunk, Table
+from softcount.table.schema import Key
+
+NEVER_SEEN = "never seen"
+"""Stands for a level that the model does not know."""
+
+# -- what the model alone says
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far one column of a class departs from the whole table, and what it is like here and elsewhere."""
+
+    key: Key
+    influence: float
+    here: str
+    elsewhere: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One class: its size, the row it would call typical, and what sets it apart, most telling column first.
+
+    `departure` is the sum over the columns of how far the class is from the whole table, in nats.
+    """
+
+    name: Any
+    share: float
+    rows: float
+    departure: float
+    typical: dict[Key, Any]
+    apart: list[Apart]
+
+
+def cards(fitted: Fitted) -> list[Card]:
+    """A card for every class."""
+    far, public = departures(fitted), fitted.params
+    words = {x.key: list(said(fitted, x)) for x in fitted.star.leaves if isinstance(x.family, Text)}
+    here = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves if x.key not in words}
+    here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
+    typical = {x.key: here[x.key] if x.key in words else typical_values(x, public[x.key]) for x in fitted.star.leaves}
+    others = _elsewhere(fitted, words)
+    return [
+        Card(
+            name,
+            float(fitted.shares[g]),
+            float(fitted.group_rows[g]),
+            float(sum(values[g] for values in far.values())),
+            {key: values[g] for key, values in typical.items()},
+            _apart(far, here, next(others), g),
+        )
+        for g, name in enumerate(fitted.names)
+    ]
+
+
+def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]]) -> Iterator[dict[Key, str]]:
+    """For each class in turn, what its columns are like in all others together."""
+    plain = [leaf for leaf in fitted.star.leaves if leaf.key not in words]
+    pooled = elsewhere(fitted) if plain else repeat({})
+    for g, other in zip(range(fitted.n_groups), pooled, strict=False):
+        described = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in plain}
+        yield described | {key: pairs[g][1] for key, pairs in words.items()}
+
+
+def _apart(far: dict[Key, np.ndarray], here: dict[Key, list[str]], there: dict[Key, str], g: int) -> list[Apart]:
+    found = [Apart(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()]
+    return sorted(found, key=lambda item: -item.influence)
+
+
+def typical_values(leaf: Node, params: Params) -> list[Any]:
+    """What is typical of each group: the commonest level, the mean, the median of what spans sizes."""
+    if leaf.family.discrete or leaf.family.name == "multinomial":
+        levels = leaf.setting.levels
+        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
+    if leaf.family.name in COUNTED:
+        return params["probability"].tolist()
+    if isinstance(leaf.family, LogNormal):
+        return np.exp(params["mean"]).tolist()
+    if leaf.family.block:
+        return [tuple(row) for row in params["mean"].tolist()]
+    mean, variance = leaf.family.moments(params)
+    spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
+    return np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
+
+
+# -- what a table says
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A row, counted from 0, and the probability of the class it is likeliest in."""
+
+    row: int
+    probability: float
+
+
+Place = tuple[float, float, Member]
+"""A row with the two figures that decide its place."""
+CERTAIN = float(np.log(999.0))
+"""Log-odds of a probability of 0.999. Surer than that, the most typical comes first: an outlier can be the surest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """The rows of one class: how many are likeliest in it, how unsure they are of it, and who is surest and least sure.
+
+    `entropy` is the average over the class of the rows' membership entropy, in nats.
+    """
+
+    rows: float
+    entropy: float
+    most: list[Member]
+    least: list[Member]
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first."""
+
+    row: int
+    score: float
+    log_density: float
+    group: int
+    probability: float
+    parts: dict[str, float]
+    cells: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """A table sorted into classes. `entropy` is the rows' average membership entropy in nats.
+
+    Rows that are impossible in every class belong to none; they are counted, and lead `odd`.
+    """
+
+    rows: float
+    entropy: float
+    crowds: list[Crowd]
+    impossible: int
+    odd: list[Odd]
+
+
+def relative(entropy: float, groups: int) -> float:
+    """Entropy as a share of the most there can be: 0 where every row is sure of its class, 1 where none knows any."""
+    return entropy / float(np.log(groups)) if groups > 1 else 0.0
+
+
+def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, odd: int = 10) -> Sorting:
+    """Go through a table once and keep, of every class, its surest and least sure rows, and the oddest of all.
+
+    However long the table, a few rows of each chunk are all that is kept.
+    """
+    gauge = Gauge.of(fitted)
+
+    def work(task: Callable[[], Chunk]) -> _Part:
+        return _part(gauge, task(), members, odd)
+
+    parts = list(threads.map(work, table.tasks()))
+    return _joined(gauge, parts, members, odd)
+
+
+def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
+    """How much more surprising each row is than is usual in its class, in nats; infinite where it is impossible."""
+    gauge = Gauge.of(fitted)
+
+    def work(task: Callable[[], Chunk]) -> list[np.ndarray]:
+        return [gauge.weigh(tile).score for tile in tiles(task())]
+
+    parts = [part for found in threads.map(work, table.tasks()) for part in found]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def membership_entropy(members: np.ndarray) -> np.ndarray:
+    """How unsure each row is of its class, in nats."""
+    return entr(members).sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one chunk has to offer."""
+
+    mass: float
+    entropy: float
+    sizes: np.ndarray  # rows likeliest in each group, by weight
+    unsure: np.ndarray  # (2, groups): memberships' weight, and their weight times entropy
+    most: list[list[Place]]
+    least: list[list[Place]]
+    impossible: int
+    odd: list[tuple[float, int]]
+    oddest: Chunk
+
+
+def _part(gauge: Gauge, chunk: Chunk, members: int, odd: int) -> _Part:
+    groups = gauge.fitted.n_groups
+    seen = _Seen(groups)
+    for tile in tiles(chunk):
+        seen.add(gauge.weigh(tile), tile.weights)
+    likeliest, score = np.concatenate(seen.likeliest), np.concatenate(seen.score)
+    surest, probability = np.concatenate(seen.margin), np.concatenate(seen.probability)
+    typical = np.minimum(surest, CERTAIN)
+    inside = [np.flatnonzero(likeliest == g) for g in range(groups)]
+    most = [_ranked(rows, (-typical, score), probability, chunk.start, members) for rows in inside]
+    least = [_ranked(rows, (surest, -score), probability, chunk.start, members) for rows in inside]
+    rows = np.lexsort((np.arange(len(score)), -score))[:odd]
+    return _Part(
+        seen.mass, seen.entropy, seen.sizes, seen.unsure, most, least,
+        int(np.isposinf(score).sum()), [(float(score[i]), chunk.start + int(i)) for i in rows], part_of(chunk, rows),
+    )  # fmt: skip
+
+
+class _Seen:
+    """Sums over the tiles of a chunk, and a few figures of each of its rows."""
+
+    def __init__(self, groups: int) -> None:
+        self.mass = self.entropy = 0.0
+        self.sizes, self.unsure = np.zeros(groups), np.zeros((2, groups))
+        nothing = [np.empty(0)]
+        self.likeliest, self.score, self.margin, self.probability = (nothing.copy() for _ in range(4))
+
+    def add(self, weighed: Weighed, weights: np.ndarray | None) -> None:
+        members = weighed.members
+        possible = members.any(axis=1)
+        weight = possible.astype(float) if weights is None else np.where(possible, weights, 0.0)
+        entropy = membership_entropy(members)
+        best = members.argmax(axis=1)
+        top = members[np.arange(len(best)), best]
+        rest = np.where(np.arange(members.shape[1]) == best[:, None], 0.0, members).sum(axis=1)
+        self.mass += float(weight.sum())
+        self.entropy += float(weight @ entropy)
+        self.sizes += np.bincount(best, weight, minlength=len(self.sizes))
+        self.unsure += np.stack([weight, weight * entropy]) @ members
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.margin.append(np.log(top) - np.log(rest))
+        self.likeliest.append(np.where(possible, best, -1))
+        self.score.append(weighed.score)
+        self.probability.append(top)
+
+
+def _ranked(
+    rows: np.ndarray, by: tuple[np.ndarray, np.ndarray], probability: np.ndarray, start: int, most: int
+) -> list[Place]:
+    """The first of these rows in order of two figures, with their place in the table."""
+    order = rows[np.lexsort((rows, by[1][rows], by[0][rows]))][:most]
+    return [(float(by[0][i]), float(by[1][i]), Member(start + int(i), float(probability[i]))) for i in order]
+
+
+def _joined(gauge: Gauge, parts: list[_Part], members: int, odd: int) -> Sorting:
+    groups = gauge.fitted.n_groups
+    mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
+    sizes = sum((part.sizes for part in parts), np.zeros(groups))
+    unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
+    crowds = [
+        Crowd(
+            float(sizes[g]),
+            float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
+            _first((place for part in parts for place in part.most[g]), members),
+            _first((place for part in parts for place in part.least[g]), members),
+        )
+        for g in range(groups)
+    ]
+    impossible = sum(part.impossible for part in parts)
+    return Sorting(mass, entropy / mass if mass > 0 else 0.0, crowds, impossible, _oddest(gauge, parts, odd))
+
+
+def _first(places: Iterable[Place], most: int) -> list[Member]:
+    ranked = sorted(places, key=lambda place: (place[0], place[1], place[2].row))
+    return [member for *_, member in ranked[:most]]
+
+
+def _oddest(gauge: Gauge, parts: list[_Part], most: int) -> list[Odd]:
+    offered = [(-score, row, part, place) for part in parts for place, (score, row) in enumerate(part.odd)]
+    chosen = sorted(offered, key=lambda item: item[:2])[:most]
+    return [_odd(gauge, row, part_of(part.oddest, slice(place, place + 1))) for _, row, part, place in chosen]
+
+
+def _odd(gauge: Gauge, row: int, chunk: Chunk) -> Odd:
+    weighed = gauge.weigh(chunk)
+    parts = {name: float(values[0]) + 0.0 for name, values in gauge.reasons(chunk).items()}
+    ranked = dict(sorted(parts.items(), key=lambda item: -item[1]))
+    group = int(weighed.members[0].argmax())
+    return Odd(
+        row, float(weighed.score[0]), float(weighed.log_density[0]), group, float(weighed.members[0, group]),
+        ranked, {name: value for name, value in cells(gauge.fitted, chunk).items() if name != CLASS},
+    )  # fmt: skip
+
+
+def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[str, Any]:
+    """What a row holds, by column and block: levels, numbers, None where missing."""
+    leaves = fitted.star.leaves
+    single = {column: _cell(fitted, chunk, row, column) for x in leaves for column in x.columns}
+    blocks = {label(x.key): tuple(single[column] for column in x.columns) for x in leaves if x.family.block}
+    return blocks | {label(column): value for column, value in single.items()}
+
+
+def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
+    store, slot = fitted.schema.places[column]
+    if store == "bags":
+        return _words(chunk.bags[slot][[row]], fitted.schema[column].levels)
+    value = getattr(chunk, store)[row, slot]
+    if store == "reals":
+        return None if np.isnan(value) else float(value)
+    levels = fitted.schema[column].levels
+    if value == 0:
+        return None
+    return levels[value - 1] if value <= len(levels) else NEVER_SEEN
+
+
+def _words(bag: Any, words: Sequence[object], most: int = 8) -> str | None:
+    """The first known words of a document, in the order of the vocabulary; None where it is missing."""
+    if not bag.nnz:
+        return None
+    ids = bag.indices[bag.indices > 0] - 1
+    shown = [str(words[int(i)]) for i in ids[:most]]
+    return " ".join(shown) + (" ..." if len(ids) > most else "")

@@ -1,0 +1,82 @@
+"""Influence values: how far each column of each group departs from the table taken as one single class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.families import Family, Hyper, Params
+from softcount.models.star import StarParams
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import Key
+
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_model import Fitted
+
+
+def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
+    """For every column, in nats, the divergence of each group's distribution from that of the single class.
+
+    AutoClass's influence value I-jk: sum_l p_jkl log(p_jkl / p_*kl), or its integral. The single class is estimated
+    from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
+    figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
+    """
+    own, single = fitted.estimates.leaves, _pooled(fitted, fitted.counts.map(_together)).leaves
+    return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.star.leaves}
+
+
+def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
+    """The single class joins as one more group that has all the shares: the groups' average is then itself.
+
+    In counting units, which a divergence does not depend on and in which nothing is too small for a float.
+    """
+    joined = {name: np.concatenate([part, single[name]]) for name, part in groups.items()}
+    shares = np.zeros(len(joined[next(iter(joined))]))
+    shares[-1] = 1.0
+    return np.maximum(family.divergence(joined, shares)[:-1], 0.0)
+
+
+def elsewhere(fitted: Fitted) -> Iterator[dict[Key, Params]]:
+    """For each group in turn, every column's parameters over all groups but it, in the user's units."""
+    if fitted.n_groups == 1:
+        yield fitted.star.public(_pooled(fitted, fitted.counts.map(_together)))
+        return
+    for others in _others(fitted.counts, range(fitted.n_groups), None):
+        yield fitted.star.public(_pooled(fitted, others))
+
+
+def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
+    """For each of these groups, the counts of all others together; `outside` are those of the groups not listed.
+
+    Halved again and again: a sum over all others for every group would take groups x groups x words. Nothing is
+    subtracted, so a group that holds nearly everything leaves the few rows of the others with all their digits.
+    """
+    if len(groups) == 1:
+        assert outside is not None
+        yield outside
+        return
+    middle = groups[len(groups) // 2]
+    halves = range(groups.start, middle), range(middle, groups.stop)
+    for half, other in (halves, halves[::-1]):
+        sums = counts.map(lambda array, other=other: _together(array[other.start : other.stop]))  # type: ignore[misc]
+        yield from _others(counts, half, sums if outside is None else outside + sums)
+
+
+def _together(array: Twofold) -> Twofold:
+    return array.sum(axis=0, keepdims=True)
+
+
+def _pooled(fitted: Fitted, counts: Counts) -> StarParams:
+    """The parameters of one class that has these counts."""
+    leaves = {key: _for_one(hyper) for key, hyper in fitted.imagined.leaves.items()}
+    imagined = replace(fitted.imagined, leaves=leaves, fixed_shares=np.ones(1), fixed={})
+    return fitted.star.estimate(counts, imagined)
+
+
+def _for_one(hyper: Hyper) -> Hyper:
+    """The prior of one class where every class has its own: what they imagine on average."""
+    return {name: part.mean(axis=0) if name == "alpha" and part.ndim > 1 else part for name, part in hyper.items()}

@@ -1,0 +1,1 @@
+"""k-means: its own kernel, seeds and repair of empty clusters."""

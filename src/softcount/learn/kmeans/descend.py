@@ -1,0 +1,269 @@
+"""Lloyd's two steps, from given centres to where no row changes its cluster.
+
+The cost J is never summed anew on the way: an update lowers it by the weight of each cluster times the squared move of
+its centre, an assignment by what the rows that changed gained. Both are sums of what cannot be negative, so the trace
+loses no digits, and a fall below zero beyond rounding would be an error of ours; it is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import SoftcountError
+from softcount.kernels.nearest import Goal, Moved, State, blocks_of, densely, fresh_state, goal_of
+from softcount.learn.kmeans.points import Points, spans, unit_rows
+from softcount.run.threads import Threads
+
+REFRESH = 16
+"""Updates after which the sums are counted anew from the labels: adding and taking away rows rounds each time."""
+
+CALM = 0.005
+"""Share of rows that change below which bounds pay: before, most rows are looked at anyway, and bounds cost as much."""
+
+ROUNDING = 1e-12
+"""A rise of the cost by less than this, relative to the first and to the squares it is a difference of, is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When to end: after so many updates, or once centres move less than `tol` times the mean variance of a column."""
+
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The rows, the kernel that finds their nearest centres, and whether centres have length one."""
+
+    points: Points
+    kernel: ModuleType
+    threads: Threads
+    unit: bool = False
+
+    def advance(self, state: State, goal: Goal) -> Moved:
+        """All rows assigned to their nearest centres."""
+        return self._total(lambda part, here: self.kernel.advance(part, here, goal), state)
+
+    def recount(self, state: State, centres: np.ndarray) -> Moved:
+        """The sums of every cluster from the labels."""
+        return self._total(lambda part, here: self.kernel.recount(part, here, centres), state)
+
+    def spread(self, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+        """Squared distance of every row from its own centre."""
+        tasks = zip(self.points.parts, spans(len(self.points)), strict=True)
+        work = self._map(lambda task: self.kernel.spread(task[0], labels[task[1]], centres), tasks)
+        return np.concatenate(list(work))
+
+    def cost(self, labels: np.ndarray, centres: np.ndarray) -> float:
+        """The sum of weight times squared distance, from the labels."""
+        apart = self.spread(labels, centres)
+        return float(apart.sum() if self.points.weights is None else self.points.weights @ apart)
+
+    def _map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterable[Any]:
+        """Results in order; a single chunk is done at once: telling BLAS each time took longer than 150 rows."""
+        return map(work, tasks) if len(self.points.parts) == 1 else self.threads.map(work, tasks)
+
+    def _total(self, work: Callable[[Any, State], Moved], state: State) -> Moved:
+        tasks = [
+            (part, state.part(s.start, s.stop))
+            for part, s in zip(self.points.parts, spans(len(self.points)), strict=True)
+        ]
+        total: Moved | None = None
+        for moved in self._map(lambda task: work(*task), tasks):
+            total = moved if total is None else Moved(*(a + b for a, b in zip(total, moved, strict=True)))
+        assert total is not None
+        return total
+
+
+class Walk:
+    """Centres on their way down: labels, bounds and sums that belong together."""
+
+    __slots__ = ("bounded", "engine", "goal", "mass", "members", "repaired", "since", "state", "sums")
+
+    def __init__(self, engine: Engine, centres: np.ndarray) -> None:
+        dtype = engine.points.rows.dtype
+        blocks = blocks_of(len(centres), dtype) if engine.kernel.BLOCKED else 0
+        self.engine = engine
+        self.state = fresh_state(len(engine.points), dtype, blocks, engine.points.weights)
+        self.goal = goal_of(centres, dtype, np.zeros(len(centres)), np.zeros(blocks), False)
+        self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
+        self.members = np.zeros(len(centres), np.int64)
+        self.since = self.repaired = 0
+        self.bounded = False
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.state.labels
+
+    def assign(self) -> tuple[float, int]:
+        """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
+        moved = self.engine.advance(self.state, self.goal)
+        self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
+        self.members = self.members + moved.members
+        self.since += 1 if moved.changed else 0
+        self.bounded = self.bounded or moved.changed < CALM * len(self.labels)
+        return moved.fall, moved.changed
+
+    def update(self) -> tuple[float, float]:
+        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
+        if self.since >= REFRESH:
+            self.refresh()
+        gained = self.repair()
+        centres, weights = self.means()
+        squares = self.move_to(centres)
+        return gained + float(weights @ squares), float(squares.sum())
+
+    def refresh(self) -> None:
+        """Count the sums anew from the labels."""
+        moved = self.engine.recount(self.state, self.goal.centres)
+        self.sums, self.mass, self.members, self.since = moved.sums, moved.mass, moved.members, 0
+
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
+        weights = np.sqrt(np.einsum("kj,kj->k", self.sums, self.sums)) if self.engine.unit else self.mass
+        there = (self.members > 0) & (weights > 0)
+        weights = np.where(there, weights, 0.0)
+        return np.where(there[:, None], self.sums / np.where(there, weights, 1.0)[:, None], self.goal.centres), weights
+
+    def move_to(self, centres: np.ndarray) -> np.ndarray:
+        """Take other centres; the squares of how far each moved come back."""
+        squares = ((centres - self.goal.centres) ** 2).sum(axis=1)
+        # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
+        moved = np.sqrt(squares) * (1 + 1e-12)
+        padded = np.zeros(self.goal.packed.shape[::2])
+        padded.ravel()[: len(moved)] = moved[: padded.size]
+        most = padded.max(axis=1, initial=0.0)
+        dtype = self.engine.points.rows.dtype
+        self.goal = goal_of(centres, dtype, self.goal.drift + moved, self.goal.block_drift + most, self.bounded)
+        return squares
+
+    def repair(self) -> float:
+        """Give every empty cluster the row farthest from its centre; how far that lowers the cost comes back."""
+        empty = np.flatnonzero(self.members == 0)
+        if not len(empty):
+            return 0.0
+        apart = self.engine.spread(self.labels, self.goal.centres)
+        centres = self.goal.centres.copy()
+        # A row made one long is off its own direction by rounding, for ever.
+        nowhere = (8 * float(np.finfo(self.engine.points.rows.dtype).eps)) ** 2 if self.engine.unit else 0.0
+        gained = 0.0
+        for k in empty:
+            # A cluster's only row stays: taking it would empty that one instead.
+            far = np.where(self.members[self.labels] > 1, apart, 0.0)
+            row = int(far.argmax())
+            if far[row] <= nowhere:
+                break
+            gained += self.take(row, int(k)) * far[row]
+            centres[k] = densely(self.engine.points.rows[[row]])[0]
+            apart[row] = 0.0
+            self.repaired += 1
+        self.move_to(centres)
+        return gained
+
+    def take(self, row: int, k: int) -> float:
+        """Make a row the only one of an empty cluster; its weight comes back."""
+        weight = 1.0 if self.engine.points.weights is None else float(self.engine.points.weights[row])
+        cells = weight * densely(self.engine.points.rows[[row]])[0]
+        old = self.labels[row]
+        self.sums[old] -= cells
+        self.sums[k] = cells
+        self.mass[old] -= weight
+        self.mass[k] = weight
+        self.members[old] -= 1
+        self.members[k] = 1
+        self.state.labels[row], self.state.reach[row], self.state.margins[row] = k, np.inf, -np.inf
+        return weight
+
+    def confirm(self) -> tuple[float, int]:
+        """As `assign`, after the centres became the means of rows counted anew."""
+        if not self.since:
+            return 0.0, 0
+        self.refresh()
+        centres, weights = self.means()
+        gained = float(weights @ self.move_to(centres))
+        fell, changed = self.assign()
+        return gained + fell, changed
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """Where a start ended: J after every assignment and update, in turn, and how it went.
+
+    `turns` are the updates it took, with those of descents before it. `ordered` says that the clusters were put in
+    another order since, so that ties may fall otherwise.
+    """
+
+    centres: np.ndarray
+    labels: np.ndarray
+    trace: np.ndarray
+    converged: bool
+    repaired: int
+    members: np.ndarray
+    start: np.ndarray
+    turns: int
+    ordered: bool = False
+
+    @property
+    def cost(self) -> float:
+        return float(self.trace[-1])
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.trace) // 2
+
+
+def descend(engine: Engine, centres: np.ndarray, stop: Stop) -> Descent:
+    """Assign and update in turn until no row changes, or as `stop` says; the last step is always an assignment."""
+    if engine.unit:
+        centres = unit_rows(centres)  # a float32 row is of length one to seven digits only
+    walk = Walk(engine, centres)
+    first = -walk.assign()[0]
+    falls: list[float] = []
+    limit, converged = 0.0, False
+    for turn in range(stop.max_iter):
+        fell, shift = walk.update()
+        falls.append(fell)
+        if turn == 0:
+            limit = stop.tol * _variance(walk, first - fell)
+        fell, changed = walk.assign()
+        falls.append(fell)
+        if not changed:
+            fell, changed = walk.confirm()
+            falls[-1] += fell
+        # A cluster that the last assignment emptied is given a row first.
+        converged = not changed or (shift <= limit and bool(walk.members.all()))
+        if converged:
+            break
+    return finished(walk, centres, first, falls, converged)
+
+
+def _variance(walk: Walk, within: float) -> float:
+    """The mean variance of a column: within the clusters, and between them, over the number of columns."""
+    mass = max(walk.engine.points.mass, 1e-300)
+    middle = walk.sums.sum(axis=0) / mass
+    between = float(walk.mass @ ((walk.goal.centres - middle) ** 2).sum(axis=1))
+    return max(within + between, 0.0) / mass / len(middle)
+
+
+def finished(walk: Walk, start: np.ndarray, first: float, falls: list[float], converged: bool) -> Descent:
+    """The end of a walk: its cost from the labels, and the costs before by adding up what each step gained."""
+    cost = walk.engine.cost(walk.labels, walk.goal.centres)
+    steps = np.array(falls)
+    rounding = ROUNDING * (first + walk.engine.points.mass * walk.goal.furthest)
+    if (steps < -rounding).any() or abs(cost + steps.sum() - first) > 1e-6 * first + rounding:
+        worst = int(steps.argmin())
+        raise SoftcountError(
+            f"k-means: the cost rose by {-steps.min():.3g} at step {worst + 1}, or {first:.9g} does not lead to "
+            f"{cost:.9g}. This is an error in softcount; please report it with the table."
+        )
+    steps = np.maximum(steps, 0.0)
+    trace = cost + np.concatenate([np.cumsum(steps[::-1])[::-1], [0.0]])
+    return Descent(
+        walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members, start, len(falls) // 2
+    )

@@ -1,0 +1,239 @@
+"""Classes one by one: what sets each apart, who is in it for certain, and which rows fit nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from softcount.report.json_page import key_text
+from softcount.report.page import Page
+from softcount.report.plain_text import LONGEST_CELL, counted, listed, number, share, shortened
+
+if TYPE_CHECKING:
+    from softcount.fitted.classes import Card, Crowd, Member, Odd, Sorting
+    from softcount.fitted.fitted_model import Fitted
+
+CARD_COLUMNS = 5
+"""How many columns the card of one class names; --json names all."""
+
+TELLING = 0.5
+"""Nats above what is usual from which a column is named as a reason, after the first."""
+
+LONGEST_VALUE = 40
+"""Text that is given as a reason is cut after so much: documents are long."""
+
+CLASS = "(class)"
+
+
+def class_names(fitted: Fitted) -> list[str]:
+    """The classes as a person calls them: by level, or by number where they were found."""
+    known = fitted.n_groups if fitted.classes is not None else len(fitted.named or ())
+    return [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
+
+
+def only_text(fitted: Fitted) -> bool:
+    """Whether columns of text are all that the model reads."""
+    return bool(fitted.families) and all(family.name == "text" for family in fitted.families.values())
+
+
+def add_cards(page: Page, fitted: Fitted) -> None:
+    """What sets each class apart from the rest of the table, in its own order, and its typical row.
+
+    Where text is all there is, the words that mark the classes say it already.
+    """
+    if only_text(fitted):
+        return
+    names = class_names(fitted)
+    for name, card in zip(names, fitted.cards(), strict=True):
+        page.heading(f"What sets {name} apart ({share(card.share)} of the rows)")
+        chosen = card.apart[:CARD_COLUMNS]
+        telling = [(key_text(x.key), number(x.influence, 3), x.here, x.elsewhere) for x in chosen]
+        page.grid(("column", "influence", "here", "elsewhere"), telling, right=("influence",))
+        page.line(f"typical row: {_typical(fitted, card)}")
+
+
+def _typical(fitted: Fitted, card: Card) -> str:
+    """The values typical of a class, those of its most telling columns first; words without commas between them."""
+    typical = {
+        key: value.replace(",", "") if fitted.families[key].name == "text" else value
+        for key, value in card.typical.items()
+    }
+    cells = [cell for x in card.apart for cell in _cells(x.key, typical[x.key])]
+    return listed([f"{key_text(column)} {value_text(value)}" for column, value in cells], most=8)
+
+
+def _cells(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """A column and its value, or those of a block."""
+    return list(zip(key, value, strict=True)) if isinstance(value, tuple) else [(key, value)]
+
+
+def value_text(value: Any) -> str:
+    """A cell as a person reads it; a block's cells in brackets.
+
+    >>> value_text(2.5), value_text(None), value_text(("a", 1.0))
+    ('2.5', 'missing', '(a, 1)')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(value_text, value))})"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+# -- a table, sorted into the classes
+
+
+class SortedRows(NamedTuple):
+    """A table's rows, sorted into classes: who is where, what the table is called, and the rows' files if they are."""
+
+    sorting: Sorting
+    data: str
+    files: Sequence[str] = ()
+
+    def file(self, row: int) -> dict[str, str]:
+        return {"file": self.files[row]} if self.files else {}
+
+
+def add_sorting(page: Page, fitted: Fitted, rows: SortedRows) -> None:
+    """Who is in which class and how certainly, and the rows that fit worst."""
+    _add_members(page, fitted, rows.sorting, rows.data)
+    _add_odd(page, fitted, rows)
+
+
+def _add_members(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
+    from softcount.fitted.classes import relative
+
+    page.heading(f"The rows of {data}, by their likeliest class")
+    rows = [
+        (name, number(crowd.rows), share(relative(crowd.entropy, fitted.n_groups)), *_ends(crowd))
+        for name, crowd in zip(class_names(fitted), sorting.crowds, strict=True)
+    ]
+    page.grid(("class", "rows", "unsure", "surest rows", "least sure rows"), rows, right=("rows", "unsure"))
+    unsure = share(relative(sorting.entropy, fitted.n_groups))
+    page.line(f"unsure, over all rows: {unsure} (membership entropy; 0 % where every row is sure of its class)")
+    if sorting.impossible:
+        page.line(f"{counted(sorting.impossible, 'row')} impossible under every class, and in none")
+
+
+def _ends(crowd: Crowd) -> tuple[str, str]:
+    return _members(crowd.most), _members(crowd.least)
+
+
+def _members(members: list[Member]) -> str:
+    """Row numbers, counted from 1, each with its probability.
+
+    >>> from softcount.fitted.classes import Member
+    >>> _members([Member(0, 1.0), Member(16, 0.5)])
+    '1 (100 %), 17 (50.0 %)'
+    """
+    return ", ".join(f"{member.row + 1} ({share(member.probability)})" for member in members) or "-"
+
+
+def _add_odd(page: Page, fitted: Fitted, found: SortedRows) -> None:
+    if not found.sorting.odd:
+        return
+    names = class_names(fitted)
+    page.heading("Rows that fit worst (score: nats more surprising than is usual in their class)")
+    rows = [
+        (str(odd.row + 1), *found.file(odd.row).values(), _figure(odd.score), _class_of(odd, names), because(odd))
+        for odd in found.sorting.odd
+    ]
+    headings = ("row", *found.file(0), "score", "likeliest", "because")
+    page.grid(headings, rows, right=("row", "score"))
+
+
+def _class_of(odd: Odd, names: list[str]) -> str:
+    return names[odd.group] if odd.probability > 0 else "none"
+
+
+def _figure(score: float) -> str:
+    return "impossible" if score == float("inf") else f"{score:.1f}"
+
+
+def because(odd: Odd, most: int = 3) -> str:
+    """The columns that make a row odd, with what they hold and what they add to its score."""
+    first, *others = odd.parts.items()
+    telling = [first, *(pair for pair in others if pair[1] >= TELLING)]
+    reasons = [_reason(name, part, odd.cells) for name, part in telling[:most]]
+    while len(reasons) > 1 and len(", ".join(reasons)) > LONGEST_CELL:  # whole reasons, none cut in mid-number
+        reasons.pop()
+    return ", ".join(reasons)
+
+
+def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
+    held = f" {shortened(value_text(cells[name]), LONGEST_VALUE) or '(empty)'}" if name in cells else ""
+    said = "a rare class" if name == CLASS else f"{name}{held}"
+    return f"{said} (impossible)" if part == float("inf") else f"{said} ({part:+.1f})"
+
+
+# -- the same as data
+
+
+def card_document(card: Card) -> dict[str, Any]:
+    return {
+        "class": card.name,
+        "share": card.share,
+        "rows": card.rows,
+        "departure": card.departure,
+        "typical": {key_text(key): value for key, value in card.typical.items()},
+        "apart": [
+            {"column": key_text(x.key), "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+            for x in card.apart
+        ],
+    }
+
+
+def influence_document(cards: list[Card], ranked: list[tuple[Any, float]]) -> list[dict[str, Any]]:
+    """Every column's influence: summed over the classes, relative to the largest, and class by class."""
+    most = max((value for _, value in ranked), default=0.0)
+    each = [{x.key: x.influence for x in card.apart} for card in cards]
+    return [
+        {
+            "column": key_text(key),
+            "value": value,
+            "relative": value / most if most > 0 else 0.0,
+            "per_class": [far[key] for far in each],
+        }
+        for key, value in ranked
+    ]
+
+
+def sorting_document(fitted: Fitted, found: SortedRows) -> dict[str, Any]:
+    from softcount.fitted.classes import relative
+
+    names, groups, sorting = fitted.names, fitted.n_groups, found.sorting
+    return {
+        "name": found.data,
+        "rows": sorting.rows,
+        "entropy": sorting.entropy,
+        "relative_entropy": relative(sorting.entropy, groups),
+        "impossible_rows": sorting.impossible,
+        "classes": [
+            {
+                "class": name,
+                "rows": crowd.rows,
+                "entropy": crowd.entropy,
+                "relative_entropy": relative(crowd.entropy, groups),
+                "surest": [_member_document(member) | found.file(member.row) for member in crowd.most],
+                "least_sure": [_member_document(member) | found.file(member.row) for member in crowd.least],
+            }
+            for name, crowd in zip(names, sorting.crowds, strict=True)
+        ],
+        "anomalies": [_odd_document(odd, names) | found.file(odd.row) for odd in sorting.odd],
+    }
+
+
+def _member_document(member: Member) -> dict[str, Any]:
+    return {"row": member.row + 1, "probability": member.probability}
+
+
+def _odd_document(odd: Odd, names: list[Any]) -> dict[str, Any]:
+    return {
+        "row": odd.row + 1,
+        "score": odd.score,
+        "log_density": odd.log_density,
+        "class": names[odd.group] if odd.probability > 0 else None,
+        "reasons": [
+            {"column": name, "value": odd.cells.get(name), "surprise": part} for name, part in odd.parts.items()
+        ],
+    }
