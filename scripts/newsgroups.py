@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import softcount as sc
-from softcount.table.source import Wanted
+from softcount.sources.source import Wanted
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 13_000)
 TRAINED = 13_331

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from scipy import stats
+
 from exact import multinormals, normals, part_of, solve
 from shaped import gamma_density, gammas, student_height, students
 from worded import text_density, text_fit
@@ -122,6 +124,23 @@ def _poisson(cell: Any, group: Group, levels: Sequence[Any]) -> float:
     return ways + shape * math.log(rows / (rows + 1)) - cell * math.log(rows + 1)
 
 
+def _geometric(cell: Any, group: Group, levels: Sequence[Any]) -> float:
+    if cell is None:
+        return 0.0
+    if "successes" not in group:
+        return _log(group["success"]) + _times_log(cell, 1 - group["success"])
+    return _integrated((cell, 1), (group["failures"], group["successes"]))
+
+
+def _exponential(cell: Any, group: Group, levels: Sequence[Any]) -> float:
+    if cell is None:
+        return 0.0
+    if "rows" not in group:
+        return math.log(group["rate"]) - group["rate"] * cell
+    rows, total = group["rows"], group["total"]
+    return math.log(rows / total) - (rows + 1) * math.log1p(cell / total)
+
+
 def _multinomial(cell: Any, group: Group, levels: Sequence[Any]) -> float:
     counts = [0 if part is None else part for part in cell]
     ways = math.lgamma(sum(counts) + 1) - math.fsum(math.lgamma(count + 1) for count in counts)
@@ -177,12 +196,22 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "normal": _normal,
     "lognormal": _lognormal,
     "poisson": _poisson,
+    "geometric": _geometric,
+    "exponential": _exponential,
     "multinomial": _multinomial,
     "binomial": _binomial,
     "multinormal": _multinormal,
     "gamma": gamma_density,
     "student": _normal,
 }
+
+
+REFERENCES: dict[str, Callable[[Group], Any]] = {
+    "poisson": lambda group: stats.poisson(group["rate"]),
+    "geometric": lambda group: stats.geom(group["success"], loc=-1),
+    "exponential": lambda group: stats.expon(scale=1 / group["rate"]),
+}
+"""One group's distribution as SciPy has it, of families without a settings-dependent one."""
 
 
 # -- what a table's rows say: the parameters of every group
@@ -259,19 +288,29 @@ def _shared_out(cells: Cells, members: Members, g: int, table: Sequence[float], 
     return counts
 
 
-def _poisson_fit(cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any]) -> list[Group]:
-    there = [(cell, row) for cell, row in zip(cells, members, strict=True) if cell is not None]
-    mass = math.fsum(value for _, row in there for value in row)
-    events = math.fsum(cell * value for cell, row in there for value in row)
-    whole = (events or 0.5) / max(mass, 0.5)  # nothing but zeros is taken for half an event
-    imagined = 0.0 if how == "ml" else prior
-    found = []
-    for g in _groups(members):
-        rows = math.fsum(row[g] for _, row in there) + imagined
-        total = math.fsum(cell * row[g] for cell, row in there) + imagined * whole
-        group = {"rate": total / rows if rows > 0 else whole}
-        found.append(group | ({"shape": total, "rows": rows} if how == "predictive" else {}))
-    return found
+def _of_totals(fit: Callable[..., Group], names: tuple[str, str]) -> Callable[..., list[Group]]:
+    """The fit of a family of which rows and total say all; `names` are theirs in its predictive form."""
+
+    def fits(cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any]) -> list[Group]:
+        there = [(cell, row) for cell, row in zip(cells, members, strict=True) if cell is not None]
+        mass = math.fsum(value for _, row in there for value in row)
+        events = math.fsum(cell * value for cell, row in there for value in row)
+        whole = (events or 0.5) / max(mass, 0.5)  # nothing but zeros is taken for half an event
+        imagined = 0.0 if how == "ml" else prior
+        found = []
+        for g in _groups(members):
+            rows = math.fsum(row[g] for _, row in there) + imagined
+            total = math.fsum(cell * row[g] for cell, row in there) + imagined * whole
+            after = dict(zip(names, (rows, total), strict=True)) if how == "predictive" else {}
+            found.append(fit(*(rows, total) if rows > 0 else (1.0, whole), whole) | after)
+        return found
+
+    return fits
+
+
+def _waiting(rows: float, total: float, whole: float) -> Group:
+    """A rate, without bound where all rows are zeros, and the variances that tell whether a floor holds it."""
+    return {"rate": rows / total if total else math.inf, "variance": (total / rows) ** 2, "whole": whole**2}
 
 
 def _multinomial_fit(cells: Cells, members: Members, prior: float, how: str, levels: Sequence[Any]) -> list[Group]:
@@ -293,7 +332,9 @@ ESTIMATES: dict[str, Callable[..., list[Group]]] = {
     "categorical": _categorical_fit,
     "bernoulli": _categorical_fit,
     "joint": _joint_fit,
-    "poisson": _poisson_fit,
+    "poisson": _of_totals(lambda rows, total, _: {"rate": total / rows}, ("rows", "shape")),
+    "geometric": _of_totals(lambda rows, total, _: {"success": rows / (rows + total)}, ("successes", "failures")),
+    "exponential": _of_totals(_waiting, ("rows", "total")),
     "multinomial": _multinomial_fit,
     "binomial": _binomial_fit,
     "gamma": gammas,

@@ -165,6 +165,7 @@ ARRAYS: dict[str, tuple[Change, str]] = {
     "no prior": (lambda document, arrays: arrays.pop("hyper/'colour'/alpha"), "hyper/'colour'"),
 }
 DOCUMENTS: dict[str, tuple[Change, str]] = {
+    "an unknown model": (say("wheel", "model"), "'wheel' is not one of star"),
     "an unknown family": (say("banana", "leaves", 0, "family"), "family 'banana' is not known"),
     "another family": (say("categorical", "leaves", 0, "family"), "no setting 'tied'"),
     "a family of a setting it lacks": (say({"odd": 1}, "leaves", 0, "own"), "no setting 'odd'"),

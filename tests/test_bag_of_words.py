@@ -19,8 +19,7 @@ from sklearn.exceptions import NotFittedError
 import softcount as sc
 from small_documents import COUNTS, DRINKS, NAMES, NOTES, TEXTS, WORDS, same
 from softcount.errors import DataError
-from softcount.estimators import bag_of_words
-from softcount.text import block, block_of, gather, uniting
+from softcount.text import Gathered, Reading, block_of, gather, hashing, word_blocks
 
 # Weights
 
@@ -242,26 +241,36 @@ def test_a_setting_that_makes_no_sense_is_named(name, value):
 # Streams and parts
 
 
+class Counted(str):
+    """A document of which one knows whether anybody still holds it."""
+
+    made, held, most = 0, 0, 0
+
+    def __new__(cls, text: str) -> Counted:
+        cls.made += 1
+        cls.held += 1
+        cls.most = max(cls.most, cls.held)
+        return super().__new__(cls, text)
+
+    def __str__(self) -> str:
+        return self
+
+    def __del__(self) -> None:
+        Counted.held -= 1
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_documents_stream_through_a_few_pieces_at_a_time(monkeypatch, n_jobs):
-    monkeypatch.setattr(block, "BLOCK_BYTES", 1000)
-    taken, read, held = [], [], []
+    monkeypatch.setattr(word_blocks, "BLOCK_BYTES", 1000)
+    Counted.made, Counted.held, Counted.most = 0, 0, 0
 
-    def stream(count):
-        for i in range(count):
-            taken.append(i)
-            yield f"w{i % 50} note {i % 7}"
+    def stream():
+        return (Counted(f"w{i % 50} note {i % 7}") for i in range(20_000))
 
-    def watched(piece, reading):
-        held.append(len(taken) - len(read))
-        read.extend(piece)
-        return block_of(piece, reading)
-
-    monkeypatch.setattr(bag_of_words, "block_of", watched)
-    bag = sc.BagOfWords(n_jobs=n_jobs).fit(stream(20_000))
-    assert bag.n_documents_ == len(read) == 20_000
-    assert bag.transform(stream(20_000)).shape == (20_000, 51)
-    assert max(held) < 2_000  # a piece is about 100 of them
+    bag = sc.BagOfWords(n_jobs=n_jobs).fit(stream())
+    assert bag.n_documents_ == 20_000 == Counted.made
+    assert bag.transform(stream()).shape == (20_000, 51)
+    assert 50 < Counted.most < 2_000  # a piece is about 100 of them
 
 
 @given(WORDS, st.integers(1, 5), st.sampled_from([1, 2]))
@@ -269,7 +278,7 @@ def test_the_size_of_pieces_and_the_threads_change_nothing(words, many, n_jobs):
     texts = [" ".join(text) for text in words] + ["oak"]
     whole = sc.BagOfWords("tfidf", n_jobs=1).fit(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block, "BLOCK_DOCUMENTS", many)
+        patch.setattr(word_blocks, "BLOCK_DOCUMENTS", many)
         pieces = sc.BagOfWords("tfidf", n_jobs=n_jobs)
         same(pieces.fit_transform(texts), whole.transform(texts))
         same(pieces.transform(iter(texts)), whole.transform(texts))
@@ -304,15 +313,23 @@ def test_two_that_are_merged_have_learned_both(one, other, how):
     same(merged.transform(other), both.transform(other))
 
 
-def test_large_vocabularies_are_merged_a_few_words_at_a_time(monkeypatch):
+def gathered(texts):
+    found = Gathered(Reading())
+    found.add(block_of(texts, Reading()))
+    return found
+
+
+def test_large_vocabularies_are_merged_a_few_words_at_a_time():
     halves = DRINKS[:2] * 3, ["tea rum", *DRINKS]
-    both = sc.BagOfWords().fit(halves[0] + halves[1])
+    both = gathered(halves[0] + halves[1]).chosen()
     for most in (1, 2, 3, 4, 7, 1000):
-        monkeypatch.setattr(uniting, "_MOST", most)
-        merged = sc.BagOfWords().fit(halves[0]).merge(sc.BagOfWords().fit(halves[1]))
-        assert merged.counts_.tolist() == both.counts_.tolist()
-        assert merged.documents_.tolist() == both.documents_.tolist()
-        assert merged.n_documents_ == both.n_documents_
+        together = gathered(halves[0])
+        hashing.take(together, hashing.everything(gathered(halves[1])), most)
+        merged = together.chosen()
+        assert list(merged.words) == list(both.words)
+        assert merged.counts.tolist() == both.counts.tolist()
+        assert merged.documents.tolist() == both.documents.tolist()
+        assert merged.n_documents == both.n_documents
 
 
 def test_words_given_up_for_want_of_room_are_said(monkeypatch, tmp_path):
@@ -345,7 +362,7 @@ def test_a_merge_changes_neither_and_wants_the_same_settings():
 
 
 def test_what_fails_leaves_what_was_learned_as_it_was(monkeypatch):
-    monkeypatch.setattr(block, "BLOCK_DOCUMENTS", 1)
+    monkeypatch.setattr(word_blocks, "BLOCK_DOCUMENTS", 1)
     bag = sc.BagOfWords().fit(TEXTS)
     for learn in (bag.fit, bag.partial_fit, bag.fit_transform):
         with pytest.raises(DataError, match="document 1"):

@@ -31,10 +31,10 @@ FRAME = pd.DataFrame({"note": TEXTS, "size": range(5)})
 
 def number(word):
     """A word's number by the rule that is written down, in whole numbers of Python."""
-    from softcount.text.hashing import _BYTES
+    from softcount.text.hashing import BYTE_NUMBERS
 
     step, whole = 0x9E3779B97F4A7C15, 2**64
-    total = sum(int(_BYTES[byte]) * pow(step, place, whole) for place, byte in enumerate(word.encode())) % whole
+    total = sum(int(BYTE_NUMBERS[byte]) * pow(step, place, whole) for place, byte in enumerate(word.encode())) % whole
     for shift, factor in ((32, 0x6A09E667F3BCC909), (29, 0xBB67AE8584CAA73B)):
         total = (total ^ (total >> shift)) * factor % whole
     return total ^ (total >> 32)
@@ -62,13 +62,12 @@ def test_a_column_depends_on_the_spelling_alone(words, width):
     assert columns.tolist() == [number(word) % width for word in words]
 
 
-def test_very_long_words_are_hashed_in_pieces(monkeypatch):
+def test_very_long_words_are_hashed_in_pieces():
     from softcount.text import Words, hashing
 
     words = Words.of(["", "ink", "ab" * 300, "", "ö" * 40, "x" * 700, ""])
     whole = hashing.hashed_columns(words, 2**31 - 1)
-    monkeypatch.setattr(hashing, "_PIECE", 16)
-    assert hashing.hashed_columns(words, 2**31 - 1).tolist() == whole.tolist()
+    assert hashing.hashed_columns(words, 2**31 - 1, piece=16).tolist() == whole.tolist()
 
 
 def test_columns_are_the_same_on_every_machine_and_even():

@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from softcount.kernels import fused, reference
-from softcount.models.block import arranged, bells_of, holes_of
+from softcount.models.block_stack import arranged, densities, holes_of
 
 KERNELS = pytest.mark.parametrize("kernels", [reference, fused], ids=["reference", "fused"])
 CASES = pytest.mark.parametrize(
@@ -39,7 +39,7 @@ class Made:
         _, starts = arranged(holes_of(self.rows))
         self.starts = starts if starts[0] == 0 else np.insert(starts, 0, 0)
         self.members = rng.dirichlet(np.ones(groups), rows) * rng.choice([0.5, 1.0, 2.0], (rows, 1))
-        self.bells = bells_of({"mean": self.mean, "covariance": self.covariance}, self.units)
+        self.bells = densities((self.mean, self.covariance, None), self.units)
 
     def marginal(self, row: np.ndarray, g: int) -> float:
         """Log-density of what is there of a row in counting units, from the marginal's own inverse and determinant."""
@@ -110,7 +110,7 @@ def test_a_group_far_from_the_anchor_keeps_the_covariance_of_its_holes(kernels: 
     scatters = []
     for made in (near, far):
         made.units[0] = 0.0
-        bells = bells_of({"mean": made.mean, "covariance": made.covariance}, made.units)
+        bells = densities((made.mean, made.covariance, None), made.units)
         pair = kernels.count_patterns(
             made.rows, made.starts, made.members, made.units, bells.centres, bells.covariances
         )

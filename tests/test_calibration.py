@@ -22,8 +22,7 @@ import softcount as sc
 from small_tables import KINDS, fruit, refused
 from softcount.errors import ModelFileError
 from softcount.evaluate import calibrate
-from softcount.evaluate.calibrate import Held, calibration_of
-from softcount.evaluate.folds import Split
+from softcount.evaluate.calibrate import HeldOut, calibration_of
 from softcount.files import read, write
 from softcount.fitted.calibration import (
     BINS,
@@ -38,6 +37,7 @@ from softcount.fitted.calibration import (
     softened,
 )
 from softcount.table import Chunk
+from softcount.table.chunk import Split
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -284,12 +284,12 @@ def test_rows_that_are_all_right_do_not_make_it_certain():
     assert model.calibration_.log_loss_after == pytest.approx(model.calibration_.log_loss_before)
 
 
-def sure(odds: float, rows: int = 200, wrong: int = 0) -> Held:
+def sure(odds: float, rows: int = 200, wrong: int = 0) -> HeldOut:
     """Rows told apart with these odds, all of them rightly but for the first few."""
     labels = np.arange(rows, dtype=np.int32) % 2
     logs = np.log(np.where(np.eye(2, dtype=bool)[labels], odds, 1.0) / (1.0 + odds)).astype(np.float32)
     labels[:wrong] = 1 - labels[:wrong]
-    return Held(logs, labels, np.ones(rows), (np.arange(rows) // 2 % 5).astype(np.int8))
+    return HeldOut(logs, labels, np.ones(rows), (np.arange(rows) // 2 % 5).astype(np.int8))
 
 
 @pytest.mark.parametrize("odds", [1.0, 1.5, 1e3, 1e30])
@@ -472,18 +472,18 @@ def test_overstated_needs_more_than_chance():
     assert overstated((Bin(0.5, 0.6, 100.0, 0.55, 0.3), worst)) is worst
 
 
-def held_rows(rows: int = 200, classes: int = 3, seed: int = 0) -> Held:
+def held_rows(rows: int = 200, classes: int = 3, seed: int = 0) -> HeldOut:
     rng = np.random.default_rng(seed)
     joint = rng.normal(size=(rows, classes)) * 4
     labels = (joint + rng.gumbel(size=joint.shape) * 3).argmax(axis=1).astype(np.int32)
     logs = np.log(softened(joint, 1.0)).astype(np.float32)
-    return Held(logs, labels, np.ones(rows), (np.arange(rows) % 5).astype(np.int8))
+    return HeldOut(logs, labels, np.ones(rows), (np.arange(rows) % 5).astype(np.int8))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_weight_two_is_the_row_twice(method):
     once = held_rows()
-    heavy = Held(once.logs, once.labels, np.full(200, 2.0), once.folds)
+    heavy = HeldOut(once.logs, once.labels, np.full(200, 2.0), once.folds)
     double = once.take(np.repeat(np.arange(200), 2))
     first, second = calibration_of(heavy, method), calibration_of(double, method)
     assert first.log_loss_after == pytest.approx(second.log_loss_after, abs=1e-6)
@@ -499,7 +499,7 @@ def test_the_temperature_that_made_the_labels_is_found():
 def test_figures_after_are_of_rows_the_correction_had_not_seen():
     """Labels at random: curves that had seen the rows would claim to gain by them."""
     rows = held_rows(300)
-    random = Held(rows.logs, np.random.default_rng(3).integers(0, 3, 300).astype(np.int32), rows.weights, rows.folds)
+    random = HeldOut(rows.logs, np.random.default_rng(3).integers(0, 3, 300).astype(np.int32), rows.weights, rows.folds)
     assert calibration_of(random, "isotonic").log_loss_after > math.log(3) - 0.02
 
 
@@ -507,7 +507,7 @@ def test_a_class_absent_from_the_other_folds_costs_what_it_must():
     rows = held_rows(100)
     logs = rows.logs.copy()
     logs[0, rows.labels[0]] = -np.inf
-    found = calibration_of(Held(logs, rows.labels, rows.weights, rows.folds), "temperature")
+    found = calibration_of(HeldOut(logs, rows.labels, rows.weights, rows.folds), "temperature")
     assert math.isfinite(found.log_loss_after) and 0.05 < found.temperature < 100
 
 

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.errors import DataError, DataWarning
-from softcount.evaluate.scores import Split
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, Trial, fit_auto, growing, sizes
-from softcount.learn.em import Stop
-from softcount.learn.groups import Starts, prepare
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, Trial, fit_auto, growing, sizes
+from softcount.learn.groups import Starts
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan
+from softcount.learn.prepare import prepare
+from softcount.learn.rules import Stop
 from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import open_table
+from softcount.table.chunk import Split
 
 KINDS = {"size": "normal", "colour": "categorical", "visits": "poisson"}
 ROWS = 90
@@ -54,7 +55,7 @@ def auto(frame: Any, kinds: Any = KINDS, criterion: str = "evidence", jobs: int 
     table = open_table(frame, kinds=declared.forced, **how)
     plan = Plan(declared=declared, stop=Stop(accelerate=True), **{"prior": "row", **settings})
     with Threads(jobs) as threads:
-        return fit_auto(table, plan, starts, threads, criterion)
+        return Fitted.of(fit_auto(table, plan, starts, threads, criterion))
 
 
 def by_kind(model: Fitted, frame: pd.DataFrame, kind: np.ndarray) -> np.ndarray:
@@ -219,7 +220,7 @@ class Pretended:
         self.merits, self.trials = merits, dict[int, Trial]()
         self.prepared = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(len(merits))))
 
-    best = choose._Search.best
+    best = choose.NumberSearch.best
 
     def run(self) -> None:
         for classes in sizes(self):  # type: ignore[arg-type]
@@ -261,21 +262,21 @@ def neighbour(groups: int) -> tuple[Any, Fitted, Plan]:
 
 
 def means(params: Any) -> np.ndarray:
-    return np.sort(params.leaves["size"]["mean"])
+    return np.sort(params["size"]["mean"])
 
 
 def test_the_class_that_is_two_is_split() -> None:
     prepared, two, _ = neighbour(2)
     _, three, _ = neighbour(3)
     with Threads(1) as threads:
-        start = grown(prepared, two, 3, threads, seed=0)[0](three.star, three.imagined)
+        start = grown(prepared, two, 3, threads, seed=0)[0](three.model, three.imagined)
     np.testing.assert_allclose(means(start), means(three.estimates), atol=0.15 * np.ptp(means(three.estimates)))
 
 
 def test_the_halves_of_one_class_are_made_one() -> None:
     _, four, _ = neighbour(4)
     _, three, _ = neighbour(3)
-    start = merged(four, 3)(three.star, three.imagined)
+    start = merged(four, 3)(three.model, three.imagined)
     np.testing.assert_allclose(means(start), means(three.estimates), atol=0.05 * np.ptp(means(three.estimates)))
 
 
@@ -290,23 +291,35 @@ def test_what_cannot_be_is_refused() -> None:
         auto(frame, init=np.full((20, 2), 0.5))
 
 
-def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt = choose._Search.attempt
+class Pressed(NumberSearch):
+    """A search in which somebody presses Ctrl-C once more classes than these are tried."""
 
-    def interrupted(self: Any, classes: int) -> None:
-        if classes > 2:
+    most = 2
+
+    def attempt(self, classes: int) -> None:
+        if classes > self.most:
             raise KeyboardInterrupt
-        attempt(self, classes)
+        super().attempt(classes)
 
-    monkeypatch.setattr(choose._Search, "attempt", interrupted)
-    with pytest.warns(DataWarning, match="interrupted"):
-        model = auto(planted()[0])
+
+class PressedAtOnce(Pressed):
+    most = 0
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    plan = Plan(declared=read_kinds(KINDS), stop=Stop(accelerate=True), prior="row")
+    table = open_table(planted()[0], kinds=plan.declared.forced)
+    with Threads(1) as threads:
+        asked = prepare(table, plan, threads), plan, Starts(1, n_init=3, seed=0), threads, "evidence"
+        search = Pressed(*asked)
+        search.run()
+        with pytest.warns(DataWarning, match="interrupted"):
+            model = search.chosen()
+        with pytest.raises(KeyboardInterrupt):
+            PressedAtOnce(*asked).run()
     assert model.interrupted and model.n_groups == 2
     assert model.notes == ["interrupted: this is the best of the numbers of classes tried so far."]
     assert [trial.classes for trial in model.selection or []] == [1, 2]
-    monkeypatch.setattr(choose._Search, "attempt", lambda self, classes: interrupted(self, 99))
-    with pytest.raises(KeyboardInterrupt):
-        auto(planted()[0])
 
 
 def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

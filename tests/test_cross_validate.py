@@ -17,14 +17,14 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
-from softcount.evaluate.fold_words import FoldWords
-from softcount.evaluate.folds import folded
-from softcount.evaluate.scores import SMALLEST, Evaluation, Split, cross_validate, hold_out
-from softcount.learn.em import Stop
+from softcount.evaluate.folds import FoldWords, fold_models
+from softcount.evaluate.scores import SMALLEST, Evaluation, cross_validate, hold_out
 from softcount.learn.plan import Plan
+from softcount.learn.rules import Stop
 from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import Chunk, open_table
+from softcount.table.chunk import Split
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")  # missing cells, met on purpose
 
@@ -365,7 +365,7 @@ def test_a_sparse_table_agrees_with_refits():
     codes = (Y == "sour").astype(np.int32)
     table = open_table(sparse.csr_matrix(counts), labels=codes)
     with Threads(2) as threads:
-        models = folded(table, Plan(), threads, Split(5, 0), ["ripe", "sour"])
+        models = fold_models(table, Plan(), threads, Split(5, 0), ["ripe", "sour"])
         answers = [found for task in table.tasks() for found in models.answers(task())]
     for found in answers:
         train = folds_of(150, 5, 0) != found.fold

@@ -119,5 +119,5 @@ def test_without_counts_words_are_ranked_as_if_classes_were_of_one_size(counts: 
 
 def test_words_equally_likely_everywhere_set_no_group_apart() -> None:
     leaf = sc.NaiveBayes(kinds={"note": "text"}).fit({"note": ["ink pot pen", "pot pen ink"]}, ["a", "b"])
-    setting = leaf.fitted_.star.leaf("note").setting
+    setting = leaf.fitted_.model.nodes["note"].setting
     assert sc.Text().describe({"probability": np.full((3, 3), 1 / 3)}, setting) == ["nothing that sets it apart"] * 3

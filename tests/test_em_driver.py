@@ -11,8 +11,10 @@ import pytest
 import softcount as sc
 from small_tables import fruit, mixture
 from softcount.families import Multinormal
-from softcount.learn.accelerate import Chart
-from softcount.learn.em import Stop, climb
+from softcount.learn.em import climb
+from softcount.learn.rules import Stop
+from softcount.models.base import Problem
+from softcount.models.coordinates import Coordinates
 from worked.test_06_candy import START, TABLE, TIMES
 
 
@@ -101,12 +103,12 @@ def test_the_chart_leads_there_and_back() -> None:
     frame["width"] = frame["size"] * 0.5 + np.linspace(0, 1, 120)
     kinds = {("size", "width"): Multinormal(), "colour": "categorical", "visits": "poisson"}
     fitted = mixture(n_components=3, kinds=kinds).fit(frame).fitted_
-    chart = Chart(fitted.star, fitted.imagined)
+    chart = Coordinates(fitted.model, fitted.imagined)
     there = chart.params(chart.vector(fitted.estimates), fitted.estimates)
     np.testing.assert_allclose(there.shares, fitted.estimates.shares, rtol=1e-13)
-    for key, part in fitted.estimates.leaves.items():
-        for name in fitted.star.leaf(key).family.chart:
-            np.testing.assert_allclose(there.leaves[key][name], part[name], rtol=1e-11)
+    for node in fitted.model.nodes:
+        for name in node.family.chart:
+            np.testing.assert_allclose(there[node.key][name], fitted.estimates[node.key][name], rtol=1e-11)
 
 
 # -- control
@@ -124,8 +126,8 @@ class Stopped:
 
 
 def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
-    from softcount.learn.groups import prepare
     from softcount.learn.plan import Plan
+    from softcount.learn.prepare import prepare
     from softcount.models.declared import read_kinds
     from softcount.run.threads import Threads
     from softcount.table import open_table
@@ -135,8 +137,8 @@ def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
     plan = Plan(read_kinds({"size": "normal", "colour": "categorical", "visits": "poisson"}), prior="row")
     with Threads(1) as threads:
         ready = prepare(open_table(frame, kinds=dict(plan.declared.forced)), plan, threads).ready
-        from_here = (fitted.star, fitted.imagined, ready, fitted.estimates, threads, Stop(50, 1e-12))
-        whole, cut = climb(*from_here), climb(*from_here, watch=Stopped(4))
+        problem, stop = Problem(fitted.model, fitted.imagined, ready, threads), Stop(50, 1e-12)
+        whole, cut = (climb(problem, fitted.estimates, stop, watch) for watch in (None, Stopped(4)))
     assert cut.interrupted and not cut.converged and not whole.interrupted
     assert cut.trace == whole.trace[: len(cut.trace)] and len(cut.trace) == 5
     assert cut.objective == cut.trace[-1]

@@ -29,7 +29,7 @@ def fitted(frame: pd.DataFrame, kinds: Any, groups: int = 1, **how: Any) -> Fitt
 
 
 def evidence(model: Fitted) -> float:
-    return cheeseman_stutz(model.star, model.imagined, model.estimates, model.counts)
+    return cheeseman_stutz(model.model, model.imagined, model.estimates, model.model.nodes.stacked(model.counts))
 
 
 # -- plain loops: each value is predicted from those before it
@@ -192,8 +192,8 @@ def known_groups(kinds: Any, block: np.ndarray, sides: Sequence[int]) -> float:
     """Evidence of the columns alone when the groups are known."""
     model = sc.NaiveBayes(kinds=kinds, prior="row").fit(pd.DataFrame(block, columns=["x", "y"]), sides).fitted_
     root = chain_of_levels(list(sides), 1 / 2)
-    complete = complete_evidence(model.star, model.imagined, model.estimates, model.counts)
-    return complete - root + model.star.log_units(model.counts)
+    complete = complete_evidence(model.model, model.imagined, model.estimates, model.model.nodes.stacked(model.counts))
+    return complete - root + model.model.nodes.log_units(model.model.nodes.stacked(model.counts))
 
 
 @pytest.mark.parametrize("tied", [None, "classes", "columns", "both"])
@@ -292,9 +292,9 @@ def test_fixed_shares_are_not_integrated() -> None:
     frame = pd.DataFrame({"x": ["a", "b", "a", "a", "b", "b"]})
     free = fitted(frame, {"x": "categorical"}, 2)
     held = fitted(frame, {"x": "categorical"}, 2, fixed={"weights": [0.5, 0.5]})
-    complete = complete_evidence(held.star, held.imagined, held.estimates, held.counts)
+    complete = complete_evidence(held.model, held.imagined, held.estimates, held.model.nodes.stacked(held.counts))
     assert complete == pytest.approx(
-        complete_evidence(held.star, free.imagined, held.estimates, held.counts)
+        complete_evidence(held.model, free.imagined, held.estimates, held.model.nodes.stacked(held.counts))
         - chain_of_shares(held.counts["(groups)"])
         + held.counts.rows * log(0.5)
     )
@@ -314,5 +314,5 @@ def test_entropy_of_memberships_is_that_of_plain_loops() -> None:
     plain = sum(-w * p * log(p) for w, row in zip(weights, members, strict=True) for p in row if p > exp(-700))
     model = mixture.fitted_
     with Threads(1) as threads:
-        ready = [model.star.prepare(chunk) for chunk in model.chunks(model.table(frame, weights=weights))]
-        assert memberships_entropy(model.star, model.estimates, ready, threads) == pytest.approx(plain, rel=1e-10)
+        ready = [model.model.prepare(chunk) for chunk in model.chunks(model.table(frame, weights=weights))]
+        assert memberships_entropy(model.model, model.estimates, ready, threads) == pytest.approx(plain, rel=1e-10)

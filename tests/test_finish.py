@@ -9,67 +9,68 @@ import pytest
 
 import softcount as sc
 from small_tables import fruit, mixture, refused
-from softcount.families import FAMILIES, Family, Multinormal, Normal
-from softcount.learn.accelerate import Chart
-from softcount.learn.em import expected
-from softcount.learn.groups import prepare
+from softcount.counts import ROOT
+from softcount.families import Family, GammaFamily, Multinormal, Normal
 from softcount.learn.plan import Plan
+from softcount.learn.prepare import prepare
 from softcount.learn.start import members_counts
+from softcount.models.base import Problem
+from softcount.models.coordinates import Coordinates
 from softcount.models.declared import priors_of, read_kinds
+from softcount.models.nodes import Imagined, Params
 from softcount.run.threads import Threads
 from softcount.table import open_table
 from test_monotone import MAKERS
 
 
-def problem(name: str, how: Any, prior: Any) -> Any:
-    """A star, what its priors imagine, rows, and parameters that are nobody's optimum."""
+def problem(name: str, how: Any, prior: Any) -> tuple[Problem, Params]:
+    """A star of rows with what its priors imagine, and parameters that are nobody's optimum."""
     rng = np.random.default_rng(5)
     table, kinds = MAKERS[name](rng, 40, 1.0)
     plan = Plan(read_kinds(kinds), prior=prior, estimate=how)
     with Threads(1) as threads:
         prepared = prepare(open_table(table, kinds=dict(plan.declared.forced)), plan, threads)
-    star = prepared.star(3)
-    members = rng.dirichlet(np.ones(3), 40)
-    found = members_counts(star, prepared.ready, members)
-    imagined = star.imagine(found, priors_of(prior, star.leaves, "row"), prior, how, how)
+    star = prepared.model(3)
+    found = star.nodes.unstacked(members_counts(star, prepared.ready, rng.dirichlet(np.ones(3), 40)))
+    imagined = Imagined(star.nodes.hypers(found, {ROOT: prior, **priors_of(prior, star.leaves, "row")}), how)
     other = members_counts(star, prepared.ready, rng.dirichlet(np.full(3, 2.0), 40))
-    return star, imagined, prepared.ready, star.estimate(other, imagined)
+    return Problem(star, imagined, prepared.ready), star.nodes.estimate(other, imagined)
 
 
 @pytest.mark.parametrize(("how", "prior"), [("ml", 0.0), ("map", 2.0), ("mean", 1.0)])
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_slope_from_the_expected_counts_is_that_of_differences(name: str, how: str, prior: float) -> None:
-    star, imagined, ready, params = problem(name, how, prior)
-    chart = Chart(star, imagined)
+    here, params = problem(name, how, prior)
+    chart = Coordinates(here.model, here.imagined)
     at = chart.vector(params)
-    with Threads(1) as threads:
 
-        def height(vector: np.ndarray) -> float:
-            there = chart.params(vector, params, free=True)
-            return expected(star, there, ready, threads).log_likelihood + star.log_prior(there, imagined)
+    def height(vector: np.ndarray) -> float:
+        there = chart.params(vector, params, free=True)
+        return here.expected(there).log_likelihood + here.log_prior(there)
 
-        slopes = star.slope(expected(star, params, ready, threads), params, imagined)
-        gradient = chart.gradient(at, slopes)
-        for direction in directions(star, chart, params, np.random.default_rng(1)):
-            far = 1e-4
-            plain = (height(at + far * direction) - height(at - far * direction)) / (2 * far)
-            twice = (height(at + 2 * far * direction) - height(at - 2 * far * direction)) / (4 * far)
-            assert gradient @ direction == pytest.approx((4 * plain - twice) / 3, rel=2e-6, abs=2e-6 * len(ready) * 40)
+    slopes = here.slope(here.expected(params), params)
+    assert slopes is not None
+    gradient = chart.gradient(at, slopes)
+    for direction in directions(here.model, chart, params, np.random.default_rng(1)):
+        far = 1e-4
+        plain = (height(at + far * direction) - height(at - far * direction)) / (2 * far)
+        twice = (height(at + 2 * far * direction) - height(at - 2 * far * direction)) / (4 * far)
+        assert gradient @ direction == pytest.approx((4 * plain - twice) / 3, rel=2e-6, abs=2e-6 * here.n_rows)
 
 
-def directions(star: Any, chart: Chart, params: Any, rng: np.random.Generator) -> list[np.ndarray]:
+def directions(star: Any, chart: Coordinates, params: Any, rng: np.random.Generator) -> list[np.ndarray]:
     """Ways to go that leave what is tied tied: differences between estimates, as EM and L-BFGS go."""
     own = chart.vector(params)
     found = []
     for _ in range(4):
         leaves = {}
         for leaf in star.leaves:
-            part = dict(params.leaves[leaf.key])
+            part = dict(params[leaf.key])
             for name in leaf.family.chart:
                 part[name] = nudged(part[name], leaf.family, name, rng)
             leaves[leaf.key] = part
         shares = params.shares * np.exp(0.3 * rng.normal(size=params.shares.shape))
-        found.append(chart.vector(type(params)(shares / shares.sum(), leaves)) - own)
+        found.append(chart.vector(star.params(shares / shares.sum(), leaves)) - own)
     return found
 
 
@@ -121,13 +122,16 @@ def test_passes_are_counted_and_limited() -> None:
     assert not ended.converged_ and ended.n_iter_ <= 12 and (np.diff(ended.trace_) >= 0).all()
 
 
-def test_a_family_without_a_slope_goes_on_with_em_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FAMILIES["gamma"], "slope", Family.slope)
-    rows = np.exp(overlapping(300))
-    model = sc.Mixture(2, kinds="gamma", finish="lbfgs", n_init=1, random_state=0).fit(rows)
-    alone = sc.Mixture(2, kinds="gamma", n_init=1, random_state=0).fit(rows)
-    assert model.trace_ == alone.trace_
-    assert any("lbfgs" in note and "gamma" in note for note in model.notes_)
+class ByDifferences(GammaFamily):
+    """A gamma column that does not say its slope."""
+
+    slope = Family.slope
+
+
+def test_a_family_without_a_slope_of_its_own_is_finished_by_differences() -> None:
+    rows, how = np.exp(overlapping(300)), {"finish": "lbfgs", "n_init": 1, "random_state": 0}
+    own, plain = (sc.Mixture(2, kinds=family, **how).fit(rows) for family in (GammaFamily(), ByDifferences()))
+    assert plain.converged_ and plain.trace_[-1] == pytest.approx(own.trace_[-1], abs=1e-6)
 
 
 def test_what_does_not_go_with_it_is_refused() -> None:

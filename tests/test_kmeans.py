@@ -14,8 +14,8 @@ from scipy import sparse, stats
 import kmeans_oracle as oracle
 import softcount as sc
 from softcount.kernels import bounded, nearest
-from softcount.learn.kmeans.descend import Engine, Stop, descend
-from softcount.learn.kmeans.fit_kmeans import fit_kmeans as learn
+from softcount.learn.kmeans import fit_kmeans as learn
+from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
 from softcount.learn.kmeans.fit_kmeans import lloyd
 from softcount.learn.kmeans.points import Points
 from softcount.learn.kmeans.seeds import Draws
@@ -368,7 +368,9 @@ def test_compiled_and_plain_descents_end_with_the_same_labels(kind):
     ends = []
     with Threads(1) as threads:
         for kernel in (bounded, nearest):
-            ends.append(descend(Engine(Points.of(X, None), kernel, threads), X[:12].astype(float), Stop(200, 0.0)))
+            ends.append(
+                descend(Engine(Points.of(X, None), kernel, threads), X[:12].astype(float), KMeansStop(200, 0.0))
+            )
     np.testing.assert_array_equal(ends[0].labels, ends[1].labels)
     np.testing.assert_allclose(ends[0].trace, ends[1].trace, rtol=1e-11)
     assert ends[0].converged and len(ends[0].trace) > 30  # long enough for the bounds to have been used

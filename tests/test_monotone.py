@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Multinormal, Normal
-from softcount.learn.em import Climb, Stop, climb
-from softcount.learn.groups import prepare
+from softcount.learn.em import climb
 from softcount.learn.plan import Plan
+from softcount.learn.prepare import prepare
+from softcount.learn.rules import Climb, Stop
 from softcount.learn.start import members_counts
+from softcount.models.base import Problem
 from softcount.models.declared import priors_of, read_kinds
-from softcount.models.plates import Kernels
+from softcount.models.nodes import Imagined
+from softcount.models.stacks import Kernels
 from softcount.run.threads import Threads
 from softcount.table import open_table
 
@@ -121,12 +125,14 @@ def climbed(rng: np.random.Generator, make: Maker, groups: int, scale: float, st
     plan = Plan(read_kinds(kinds), prior=prior, estimate=how)  # type: ignore[arg-type]
     with Threads(1) as threads:
         prepared = prepare(open_table(table, kinds=dict(plan.declared.forced), weights=weights), plan, threads)
-        star = replace(prepared.star(groups), kernels=Kernels(int(rng.choice([1, 1 << 40], p=[0.2, 0.8]))))
+        star: Any = replace(prepared.model(groups), kernels=Kernels(int(rng.choice([1, 1 << 40], p=[0.2, 0.8]))))
         rows = sum(part.n_rows for part in prepared.ready)
         members = rng.dirichlet(np.full(groups, rng.choice([0.1, 1.0, 10.0])), rows)
         found = members_counts(star, prepared.ready, members)
-        imagined = star.imagine(found, priors_of(prior, star.leaves, "row"), prior, how, how)  # type: ignore[arg-type]
-        return climb(star, imagined, prepared.ready, star.estimate(found, imagined), threads, stop)
+        priors = {ROOT: prior, **priors_of(prior, star.leaves, "row")}
+        imagined = Imagined(star.nodes.hypers(star.nodes.unstacked(found), priors), how)  # type: ignore[arg-type]
+        problem = Problem(star, imagined, prepared.ready, threads)
+        return climb(problem, problem.estimate(found), stop)
 
 
 def falls(way: Climb) -> float:

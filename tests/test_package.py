@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import softcount
 
@@ -39,3 +43,52 @@ def test_constraints_hold_names_and_versions_only_and_every_dependency() -> None
     asked = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]
     names = {re.split(r"[<>=!~ \[]", need)[0].lower() for need in asked}
     assert names <= {name.lower().replace("_", "-") for name in pinned}
+
+
+# Modules and names
+
+SOURCES = ROOT / "src" / "softcount"
+CHECKED = sorted(path.parent.name for path in SOURCES.glob("*/__init__.py"))
+"""Packages in which no module may import, by however many steps, one that imports it."""
+
+
+def module_of(path: Path) -> str:
+    return ".".join(("softcount", *path.relative_to(SOURCES).with_suffix("").parts))
+
+
+def imported_by(path: Path) -> set[str]:
+    """The modules of this project that a file imports when it runs, also within functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typed = [x for x in tree.body if isinstance(x, ast.If) and getattr(x.test, "id", "") == "TYPE_CHECKING"]
+    aside = {id(node) for block in typed for node in ast.walk(block)}
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) not in aside and isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("package", CHECKED)
+def test_no_module_imports_itself_through_its_neighbours(package: str) -> None:
+    paths = [path for path in (SOURCES / package).rglob("*.py") if path.stem != "__init__"]
+    names = {module_of(path) for path in paths}
+    graph = {module_of(path): imported_by(path) & names for path in paths}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_package_hides_a_public_name() -> None:
+    assert not {path.parent.name for path in SOURCES.glob("*/__init__.py")} & set(softcount.__all__)
+
+
+def test_a_module_and_a_class_have_a_name_of_their_own() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES.rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+        modules = [] if path.stem in ("__init__", "__main__", "base") else [f"{path.stem}.py"]
+        for name in modules + classes:
+            homes.setdefault(name, []).append(str(path.relative_to(SOURCES)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}

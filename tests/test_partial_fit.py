@@ -333,3 +333,10 @@ def test_columns_and_families_must_match_to_be_merged():
     narrow, wide = (sc.NaiveBayes().fit(sparse.csr_matrix(np.ones((60, width))), y) for width in (3, 4))
     with pytest.raises(DataError, match="4 columns in one model and 3 in the other"):
         narrow.merge(wide)
+
+
+def test_a_later_part_without_a_column_of_a_block_is_refused_by_name() -> None:
+    table = {"a": ["x", "y", "x", "y"], "b": ["u", "u", "v", "v"]}
+    model = sc.NaiveBayes(kinds={("a", "b"): "categorical"}).fit(table, [0, 1, 0, 1])
+    with pytest.raises(sc.DataError, match=r"no column 'b', which the block \('a', 'b'\) needs"):
+        model.partial_fit({"a": ["x"]}, [1])

@@ -22,7 +22,7 @@ FRAME, LABELS = fruit()
 NUMBERS = FRAME[["size", "visits"]].astype(float)
 GAPS = np.where(np.arange(60) % 4 == 0, LABELS, None)
 HOW = {"random_state": 0, "n_init": 1}
-NEWER = ("named", "selection", "half_steps", "interrupted")
+NEWER = ("model", "named", "selection", "half_steps", "interrupted")
 """What format 1 does not have."""
 
 MODELS: dict[str, Callable[[], Any]] = {

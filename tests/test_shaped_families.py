@@ -101,7 +101,7 @@ def test_rows_far_out_cost_a_normal_mixture_a_class_or_its_widths() -> None:
 def test_what_a_prior_imagines_of_a_student_column_is_not_what_lies_far_out() -> None:
     clean, _, x = two_groups(6)
     models = [sc.Mixture(kinds={"x": "student"}, **ONE).fit({"x": rows}).fitted_ for rows in (clean, x)]
-    first, second = (m.imagined.leaves["x"]["s2"] / m.star.leaves[0].setting.scale[0] ** 2 for m in models)
+    first, second = (m.imagined.hypers["x"]["s2"] / m.model.leaves[0].setting.scale[0] ** 2 for m in models)
     assert x.var() > 5 * clean.var()
     assert second < 2 * first
 
@@ -341,7 +341,7 @@ def test_predictive_plugs_the_parameters_in(kind: Any) -> None:
 @pytest.mark.parametrize("kind", ["gamma", "student"])
 def test_entropy_is_the_average_surprise(kind: str, model: Any) -> None:
     key = {"gamma": "wait", "student": "delay"}[kind]
-    family, params = model.fitted_.star.leaf(key).family, model.params_[key]
+    family, params = model.fitted_.model.nodes[key].family, model.params_[key]
     np.testing.assert_allclose(family.entropy(params), Family.entropy(family, params), atol=0.1)
 
 

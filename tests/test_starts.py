@@ -12,9 +12,11 @@ from scipy.stats import chisquare
 
 import softcount as sc
 from softcount.errors import DataError, DataWarning
-from softcount.learn.em import Stop
-from softcount.learn.groups import Starts, fit_groups, fit_prepared, prepare
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.groups import Starts, fit_groups, fit_prepared
 from softcount.learn.plan import Plan
+from softcount.learn.prepare import prepare
+from softcount.learn.rules import Stop
 from softcount.learn.sketch import SKETCH_ROWS, distances, sketch
 from softcount.learn.start import INITS, linked, seed_rows
 from softcount.run.threads import Threads
@@ -157,7 +159,7 @@ def test_rows_of_known_class_keep_it_whatever_the_start(init: str) -> None:
     labels[[0, 1, 2]], labels[[60, 61]] = 1, 0
     plan = Plan(prior="row", named=["far", "near"], stop=Stop(accelerate=True))
     with Threads(1) as threads:
-        fitted = fit_groups(open_table(x, labels=labels), plan, Starts(3, init, 4, 0), threads)
+        fitted = Fitted.of(fit_groups(open_table(x, labels=labels), plan, Starts(3, init, 4, 0), threads))
         members = fitted.proba(fitted.table(x), threads)
     assert fitted.named == ["far", "near"]
     assert (members.argmax(axis=1) == np.repeat([1, 0, 2], 60)).mean() > 0.98
@@ -197,13 +199,12 @@ def test_ctrl_c_keeps_the_best_so_far_and_says_so(calls: int) -> None:
     assert any("interrupted" in note for note in fitted.notes)
 
 
-def test_ctrl_c_before_anything_was_scored_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_anything_was_scored_goes_on() -> None:
     def pressed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("softcount.learn.groups.drawn_memberships", pressed)
     with Threads(1) as threads, pytest.raises(KeyboardInterrupt):
-        fit_groups(open_table(blobs()), Plan(prior="row"), Starts(2, seed=0), threads)
+        fit_groups(open_table(blobs()), Plan(prior="row"), Starts(2, init=pressed, seed=0), threads)
 
 
 def test_the_watch_is_told_which_start_of_how_many() -> None:

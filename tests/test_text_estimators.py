@@ -444,7 +444,7 @@ def test_the_labels_of_a_file_are_read_as_a_fit_reads_them(tmp_path):
 def test_a_folder_without_classes_is_for_mixtures(mail):
     assert "Mixture" in refused(lambda: sc.NaiveBayes().fit(mail / "ham"))
     mixture = sc.Mixture(2, kinds="text", random_state=0).fit(mail)
-    assert len(mixture.predict(mail)) == 8 and [x.key for x in mixture.fitted_.star.leaves] == ["text"]
+    assert len(mixture.predict(mail)) == 8 and [x.key for x in mixture.fitted_.model.leaves] == ["text"]
 
 
 def test_a_folder_is_learned_in_parts(mail):

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import softcount as sc
-from softcount.evaluate.fold_words import FoldWords
+from softcount.evaluate.folds import FoldWords
 from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
 from softcount.learn.plan import Plan
-from softcount.models.align import regrouped
-from softcount.models.bags import Bag, Pending, Rows
-from softcount.models.plates import Kernels
+from softcount.models.bag_stack import Bag, Pending, SparseRows, regrouped
+from softcount.models.stacks import Kernels
 from softcount.numerics.twofold import Twofold
 from softcount.run.threads import Threads
-from softcount.table import Kind, Table, csv, documents, open_table
+from softcount.sources import csv_file, document_files
+from softcount.table import Kind, Table, open_table
 from softcount.text import Gathered, Reading, block_of, gather
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
@@ -135,7 +135,7 @@ def test_a_folder_a_file_a_frame_and_a_list_keep_the_same_words(
     frame.to_csv(tmp_path / "mail.csv", index=False)
     found = {}
     for size in (2_048, 3):
-        monkeypatch.setattr(documents, "PIECE_DOCUMENTS", size)
+        monkeypatch.setattr(document_files, "PIECE_DOCUMENTS", size)
         for jobs in (1, 4):
             model = sc.NaiveBayes(n_jobs=jobs).fit(shelf)
             assert sum("those that the 12 labelled rows hold" in note for note in model.notes_) == 1
@@ -161,8 +161,8 @@ def test_a_column_that_must_be_read_again_leaves_the_words_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first rows say that sizes are all the same and labels numbers; the last one that they are not.
-    monkeypatch.setattr(csv, "LOOK_ROWS", 1_000)
-    monkeypatch.setattr(csv, "LOOK_RUN", 1_000)
+    monkeypatch.setattr(csv_file, "LOOK_ROWS", 1_000)
+    monkeypatch.setattr(csv_file, "LOOK_RUN", 1_000)
     again: list[Any] = []
     widened = Table.widened
     monkeypatch.setattr(Table, "widened", lambda table, why: again.append(why.key) or widened(table, why))
@@ -314,8 +314,8 @@ LABELS = np.random.default_rng(2).integers(-1, 3, 12).astype(np.int32)
 def waiting(first: int, last: int) -> Pending:
     """Some of the rows; classes that they have not met are not known to them."""
     labels = LABELS[first:last]
-    plate = Bag((), ("bag",), 0, Kernels(1))
-    found = plate.count_labelled(Rows.of(BAG[first:last]), labels, None, int(labels.max(initial=0)) + 1)
+    stack = Bag("bag", (), (), (), Kernels(1))
+    found = stack.count_labelled(SparseRows.of(BAG[first:last]), labels, None, int(labels.max(initial=0)) + 1)
     return found["bag"]  # type: ignore[return-value]
 
 

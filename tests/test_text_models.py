@@ -13,7 +13,7 @@ import pytest
 import softcount as sc
 from softcount.families import Text
 from softcount.families.base import IMPOSSIBLE
-from softcount.models.plates import Kernels
+from softcount.models.stacks import Kernels
 from softcount.text import gather
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
@@ -122,10 +122,10 @@ def test_compiled_and_plain_kernels_agree_on_text(family: Text) -> None:
     chunk = next(fitted.chunks(fitted.table(table)))
     joints, counts = [], []
     for cells in (1, 1 << 40):
-        star = replace(fitted.star, kernels=Kernels(cells))
+        star = replace(fitted.model, kernels=Kernels(cells))
         ready = star.prepare(chunk)
         joints.append(star.score(ready, star.compile(fitted.estimates), slice(0, ready.n_rows)))
-        counts.append(star.tally_members(ready, np.full((ready.n_rows, 3), 1 / 3)))
+        counts.append(star.named(star.tally_members(ready, np.full((ready.n_rows, 3), 1 / 3))))
     np.testing.assert_allclose(*joints, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(counts[0]["note"], counts[1]["note"], rtol=1e-12)
 
@@ -212,8 +212,8 @@ def test_a_prior_by_evidence_is_chosen_by_the_labelled_documents() -> None:
     table, some, _ = semi_supervised(8, known=60, rows=200)
     model = sc.NaiveBayes(kinds={"text": "text"}, prior="auto").fit(table, some)
     alone = sc.NaiveBayes(kinds={"text": "text"}, prior="auto").fit({"text": table["text"][:60]}, some[:60])
-    chosen = float(model.fitted_.imagined.leaves["text"]["alpha"][0])
-    assert chosen == pytest.approx(float(alone.fitted_.imagined.leaves["text"]["alpha"][0]), rel=1e-3)
+    chosen = float(model.fitted_.imagined.hypers["text"]["alpha"][0])
+    assert chosen == pytest.approx(float(alone.fitted_.imagined.hypers["text"]["alpha"][0]), rel=1e-3)
     assert f"a prior of {chosen:.4g} has the best evidence" in " ".join(model.notes_)
 
 
@@ -372,7 +372,7 @@ def test_a_word_that_every_document_of_a_class_holds_rules_it_out_where_it_lacks
     right = np.log(0.6) + 3 * np.log(2 / 3) - np.log(2 / 3) + np.log(1 / 3) - 0.0
     assert shares[0] == 0.0
     np.testing.assert_allclose(model.score_samples({"note": ["dog bee"]}), right, rtol=1e-12)
-    leaf = model.fitted_.star.leaves[0]
+    leaf = model.fitted_.model.leaves[0]
     chunk = model.fitted_.single({"note": "bee"})
     assert leaf.family.score(chunk.bags[0], model.params_["note"], leaf.setting)[0, 0] < IMPOSSIBLE
 

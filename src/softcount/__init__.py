@@ -11,39 +11,21 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "NaiveBayes": "softcount.estimators.naive_bayes",
-    "Mixture": "softcount.estimators.mixture",
-    "GaussianMixture": "softcount.estimators.gaussian_mixture",
-    "KMeans": "softcount.estimators.k_means",
-    "SphericalKMeans": "softcount.estimators.k_means",
-    "BagOfWords": "softcount.estimators.bag_of_words",
-    "Bernoulli": "softcount.families",
-    "Binomial": "softcount.families",
-    "Categorical": "softcount.families",
-    "GammaFamily": "softcount.families",
-    "LogNormal": "softcount.families",
-    "Multinomial": "softcount.families",
-    "Multinormal": "softcount.families",
-    "Normal": "softcount.families",
-    "Poisson": "softcount.families",
-    "Student": "softcount.families",
-    "Text": "softcount.families",
-    "Beta": "softcount.priors",
-    "Dirichlet": "softcount.priors",
-    "Expert": "softcount.priors",
-    "Gamma": "softcount.priors",
-    "NormalInverseChi2": "softcount.priors",
-    "NormalInverseWishart": "softcount.priors",
-    "NormalKnownVariance": "softcount.priors",
-    "Older": "softcount.models.align",
-    "Counts": "softcount.counts",
-    "Table": "softcount.table",
-    "DataError": "softcount.errors",
-    "DataWarning": "softcount.errors",
-    "ModelFileError": "softcount.errors",
-    "SoftcountError": "softcount.errors",
+_NAMES = {
+    "estimators.naive_bayes": "NaiveBayes",
+    "estimators.mixture": "Mixture",
+    "estimators.gaussian_mixture": "GaussianMixture",
+    "estimators.k_means": "KMeans SphericalKMeans",
+    "estimators.bag_of_words": "BagOfWords",
+    "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
+    "Normal Poisson Student Text",
+    "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
+    "models.align": "Older",
+    "counts": "Counts",
+    "table": "Table",
+    "errors": "DataError DataWarning ModelFileError SoftcountError",
 }
+_HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["__version__", "load", "read", *_HOMES]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount.fitted.classes import Apart, Card
+from softcount.families import Categorical, Normal
+from softcount.fitted.classes import Card, ColumnContrast
 from softcount.table.schema import Field, Kind, Schema
 
 NASTY = "re\x1b[31md\n[bold]\u202e"
@@ -54,8 +54,8 @@ class StandIn:
     }
     levels: ClassVar[dict[str, Any]] = {"colour": ["blue", NASTY]}
     families: ClassVar[dict[str, Any]] = {
-        "colour": SimpleNamespace(name="categorical"),
-        "size": SimpleNamespace(name="normal"),
+        "colour": Categorical(),
+        "size": Normal(),
     }
     missing: ClassVar[dict[str, Any]] = {"colour": 2.0, "size": 0.0}
 
@@ -80,9 +80,9 @@ class StandIn:
             for group, (name, size) in enumerate(zip(self.names, sizes, strict=True))
         ]
 
-    def _apart(self, group: int) -> list[Apart]:
+    def _apart(self, group: int) -> list[ColumnContrast]:
         figures = {"size": 1.25, "colour": 0.5}
-        return [Apart(key, far, self.describe(key)[group], f"other {key}") for key, far in figures.items()]
+        return [ColumnContrast(key, far, self.describe(key)[group], f"other {key}") for key, far in figures.items()]
 
 
 def mixture() -> StandIn:

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from softcount.report.page import Page, show
+from softcount.report.page import Page
+from softcount.report.screen import show
 
 
 class Terminal(io.StringIO):

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 import softcount
 from softcount.cli import main
 from softcount.fitted.calibration import Bin, Calibration
+from softcount.report.evaluation_page import add_evaluation, calibration_document
 from softcount.report.page import Page, plain
-from softcount.report.reliability import add_evaluation, calibration_document
 
 
 def run(*arguments: object) -> Result:

@@ -14,21 +14,23 @@ from click.testing import CliRunner, Result
 import softcount as sc
 from cli.stand_in import NASTY
 from cli.tables import write_table
-from softcount.cli import library_calls as engine
 from softcount.cli import main
-from softcount.fitted.classes import Odd
+from softcount.cli.library_calls import READING
+from softcount.fitted.classes import Anomaly
 from softcount.learn.choose import Trial
 from softcount.report.class_page import because
+from softcount.report.evaluation_page import add_selection
 from softcount.report.page import Page, plain
-from softcount.report.selection_page import add_selection
+from softcount.run.progress import Tell
 
 HEADER = ("length", "colour", "weight")
 ODD = 41
 """The row, counted from 1, that belongs nowhere."""
 
 
-def run(*arguments: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, [str(word) for word in arguments])
+def run(*arguments: object, code: int = 0, watching: Tell | None = None) -> Result:
+    """The command, as if typed; `watching` is told how far it is."""
+    result = CliRunner().invoke(main, [str(word) for word in arguments], obj=watching)
     assert result.exit_code == code, result.output
     return result
 
@@ -175,7 +177,7 @@ def test_names_and_levels_from_the_data_reach_no_terminal_as_they_are(tmp_path):
 def test_a_reason_names_column_value_and_nats():
     parts = {"size": 3.25, "(class)": 1.5, "colour": 0.6, "form": 0.55, "age": 0.1}
     cells = {"size": 12.0, "colour": "red", "form": None, "age": 3.0}
-    odd = Odd(row=3, score=6.0, log_density=-9.0, group=0, probability=1.0, parts=parts, cells=cells)
+    odd = Anomaly(row=3, score=6.0, log_density=-9.0, group=0, probability=1.0, parts=parts, cells=cells)
     assert because(odd) == "size 12 (+3.2), a rare class (+1.5), colour red (+0.6)"
 
 
@@ -206,7 +208,7 @@ def test_commands_that_need_probabilities_say_so_of_a_k_means_file(tmp_path):
 
 def test_reasons_are_shown_whole_or_not_at_all():
     parts = {f"a column with a long name {n}": 3.0 - n for n in range(3)}
-    odd = Odd(0, 6.0, -9.0, 0, 1.0, parts, dict.fromkeys(parts, 0.5))
+    odd = Anomaly(0, 6.0, -9.0, 0, 1.0, parts, dict.fromkeys(parts, 0.5))
     assert because(odd) == "a column with a long name 0 0.5 (+3.0)"
 
 
@@ -240,61 +242,47 @@ def listening():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def interrupting(monkeypatch, listening):
-    """Makes the search press Ctrl-C at these steps of its own."""
+def interrupting(step: int) -> Tell:
+    """Presses Ctrl-C at this step of a search."""
+    taken = 0
 
-    def at(*steps: int) -> None:
-        taken = 0
+    def tell(what: str, done: float, of: float, detail: str = "") -> None:
+        nonlocal taken
+        taken += what != READING
+        if taken == step and what != READING:
+            os.kill(os.getpid(), signal.SIGINT)
 
-        def told(tell, what="starts"):
-            def watch(start, of, iteration, objective):
-                nonlocal taken
-                taken += 1
-                if taken in steps:
-                    os.kill(os.getpid(), signal.SIGINT)
-
-            return watch
-
-        monkeypatch.setattr(engine, "starts_told", told)
-
-    return at
+    return tell
 
 
 @pytest.mark.parametrize("classes", ["3", "auto"])
-def test_an_interrupted_search_saves_the_best_so_far_and_ends_with_130(classes, folder, tmp_path, interrupting):
-    interrupting(25)
+def test_an_interrupted_search_saves_the_best_so_far_and_ends_with_130(classes, folder, tmp_path, listening):
     words = ("fit", folder / "things.csv", "--classes", classes, "--starts", 50, "-o", tmp_path / "m.sc")
-    result = run(*words, code=130)
+    result = run(*words, code=130, watching=interrupting(25))
     assert "the best so far" in result.stdout and "interrupted: the best so far is saved in" in result.stderr
     assert "max_iter" not in result.stdout and "interrupted:" in run("show", tmp_path / "m.sc").stdout
     assert sc.load(tmp_path / "m.sc").fitted_.interrupted
     assert json.loads(run("show", tmp_path / "m.sc", "--json").stdout)["interrupted"] is True
 
 
-def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, interrupting):
-    interrupting(3)
+def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, listening):
     lines = [(*line, "" if place % 3 else line[1]) for place, line in enumerate(rows())]
     write_table(tmp_path / "some.csv", lines, (*HEADER, "kind"))
     words = ("fit", tmp_path / "some.csv", "--target", "kind", "--kind", "colour=ignore", "-o", tmp_path / "m.sc")
-    result = run(*words, code=130)
+    result = run(*words, code=130, watching=interrupting(3))
     assert "interrupted: the best so far is saved in" in result.stderr and "not tried on unseen rows" in result.stdout
 
 
-def test_ctrl_c_twice_ends_at_once_with_nothing_saved(folder, tmp_path, monkeypatch, listening):
-    def told(tell, what="starts"):
-        def watch(*step):
-            for _ in range(2):
-                try:
-                    os.kill(os.getpid(), signal.SIGINT)
-                    signal.sigtimedwait([], 0)
-                except KeyboardInterrupt:
-                    continue
+def test_ctrl_c_twice_ends_at_once_with_nothing_saved(folder, tmp_path, listening):
+    def tell(what: str, done: float, of: float, detail: str = "") -> None:
+        for _ in range(0 if what == READING else 2):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                signal.sigtimedwait([], 0)
+            except KeyboardInterrupt:
+                continue
 
-        return watch
-
-    monkeypatch.setattr(engine, "starts_told", told)
     words = ("fit", folder / "things.csv", "--classes", 3, "-o", tmp_path / "m.sc")
-    result = run(*words, code=130)
+    result = run(*words, code=130, watching=tell)
     assert "interrupted twice" in result.stderr and not (tmp_path / "m.sc").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -182,7 +182,7 @@ def test_a_model_without_text_explains_as_ever(folder, tmp_path):
 # -- the document, marked
 
 
-def marked(document: str, nats: dict[str, float]) -> Page:
+def marked(document: str, nats: dict[str, float], **limits: int) -> Page:
     places = {}
     for word, weight in nats.items():
         at = document.find(word)
@@ -190,7 +190,7 @@ def marked(document: str, nats: dict[str, float]) -> Page:
             places[at, at + len(word)] = weight
             at = document.find(word, at + 1)
     page = Page()
-    page.passage(passage(document, places, "spam", "ham"))
+    page.line(passage(document, places, "spam", "ham", **limits))
     return page
 
 
@@ -233,9 +233,8 @@ def test_lines_fit_the_page_and_lose_nothing(document, every):
         assert "".join(kept.split()) == "".join(document.replace("\x1b", "\\x1b").split())
 
 
-def test_a_document_without_end_is_looked_at_only_so_far(monkeypatch):
-    monkeypatch.setattr("softcount.report.passage.MOST_READ", 100)
-    text = plain(marked("free " + "x" * 500, {"free": 1.0}))
+def test_a_document_without_end_is_looked_at_only_so_far():
+    text = plain(marked("free " + "x" * 500, {"free": 1.0}, most=100))
     assert "[only the first 100 of 505 characters were looked at]" in text
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import warnings
+from collections.abc import Callable
 
 import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import softcount.cli.show_command as show_command
-from softcount.cli import main
+from softcount.cli import LazyGroup, main
 from softcount.cli.failures import exit_code, message_lines
 from softcount.errors import DataError, DataWarning, ModelFileError, ResourceError
 
@@ -44,66 +46,68 @@ def test_a_system_error_names_its_file():
     assert message_lines(error) == ["a.csv: no such file or directory"]
 
 
-@pytest.fixture
-def failing(monkeypatch):
-    """Run `softcount show` with an engine that raises the given error."""
+class OneCommand(LazyGroup):
+    """`softcount` with a single command, which does what it is given to do."""
 
-    def run(error: BaseException):
-        def load(path: str) -> None:
-            raise error
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__("softcount")
+        self.work = work
 
-        monkeypatch.setattr("softcount.cli.library_calls.load", load)
-        return CliRunner().invoke(main, ["show", "m.sc"])
-
-    return run
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        return click.Command(cmd_name, callback=self.work)
 
 
-def test_an_error_is_one_line_and_its_hints(failing):
+def failing(error: BaseException) -> Result:
+    """A command that raises the given error."""
+
+    def work() -> None:
+        raise error
+
+    return CliRunner().invoke(OneCommand(work), ["work"])
+
+
+def test_an_error_is_one_line_and_its_hints():
     result = failing(DataError("column 'n' is a count, but row 17 holds -3.0.\n  Declare it real: --kind n=normal\n"))
     assert result.exit_code == 3
     assert result.stdout == ""
     assert result.stderr == "error: column 'n' is a count, but row 17 holds -3.0.\n  Declare it real: --kind n=normal\n"
 
 
-def test_an_error_cannot_smuggle_escapes_to_the_terminal(failing):
+def test_an_error_cannot_smuggle_escapes_to_the_terminal():
     assert "\x1b" not in failing(DataError("column '\x1b[31m'")).stderr
 
 
-def test_an_interrupt_ends_with_130(failing):
+def test_an_interrupt_ends_with_130():
     result = failing(KeyboardInterrupt())
     assert result.exit_code == 130
     assert result.stderr.strip() == "error: interrupted"
 
 
-def test_a_reader_that_leaves_early_is_no_failure(failing):
+def test_a_reader_that_leaves_early_is_no_failure():
     result = failing(BrokenPipeError())
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_a_fault_of_ours_is_one_line_that_says_so(failing):
+def test_a_fault_of_ours_is_one_line_that_says_so():
     result = failing(ZeroDivisionError("division\nby zero"))
     assert result.exit_code == 1
     assert result.stderr.startswith("error: internal error: ZeroDivisionError: division by zero\n")
     assert "Traceback" not in result.stderr
 
 
-def test_the_traceback_is_there_for_those_who_ask(failing, monkeypatch):
+def test_the_traceback_is_there_for_those_who_ask(monkeypatch):
     monkeypatch.setenv("SOFTCOUNT_DEBUG", "1")
     failing(DataError("x"))
     result = failing(ZeroDivisionError("x"))
     assert "Traceback" in result.stderr
 
 
-def test_a_warning_about_data_is_a_note_and_others_are_silent(monkeypatch):
-    import warnings
-
-    def load(path: str) -> None:
+def test_a_warning_about_data_is_a_note_and_others_are_silent():
+    def work() -> None:
         warnings.warn("3 cells unseen\nin 'a\x07'", DataWarning, stacklevel=1)
         warnings.warn("rounding", RuntimeWarning, stacklevel=1)
-        raise click.exceptions.Exit(0)
 
-    monkeypatch.setattr("softcount.cli.library_calls.load", load)
-    result = CliRunner().invoke(main, ["show", "m.sc"])
+    result = CliRunner().invoke(OneCommand(work), ["work"])
     assert (result.exit_code, result.stderr) == (0, "note: 3 cells unseen in 'a\\x07'\n")
 
 

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from cli.stand_in import StandIn, mixture
 from cli.terminal import Terminal, on_a_terminal
-from softcount.report.answer_page import query_page
-from softcount.report.column_page import schema_page
-from softcount.report.fit_page import FitReport, fit_document, fit_page
-from softcount.report.model_page import model_page
-from softcount.report.page import Page, plain, show
+from softcount.report.answer_page import ExplainedRow, add_reasons, query_page
+from softcount.report.model_page import FitReport, fit_document, fit_page, model_page, schema_page
+from softcount.report.page import Page, plain
 from softcount.report.plain_text import cell_width
-from softcount.report.reason_page import add_reasons
+from softcount.report.screen import show
 
 EVALUATION = SimpleNamespace(
     how="5-fold cross-validation",
@@ -108,10 +106,10 @@ def test_the_fit_page_says_what_was_promised():
         assert promised in text, promised
 
 
-def test_probabilities_worse_than_the_baseline_are_said_to_be(monkeypatch):
+def test_probabilities_worse_than_the_baseline_are_said_to_be():
     assert "too sure" not in plain(fit_page(report(StandIn())))
-    monkeypatch.setattr(EVALUATION, "log_loss", 0.6)
-    assert "too sure" in plain(fit_page(report(StandIn())))
+    worse = SimpleNamespace(**vars(EVALUATION) | {"log_loss": 0.6})
+    assert "too sure" in plain(fit_page(report(StandIn(), worse)))
 
 
 def test_the_columns_that_matter_most_come_first():
@@ -163,7 +161,7 @@ def test_the_reasons_are_ordered_by_weight_and_add_up():
     heads = {"(row)": [3], "(class)": ["a"], "(against)": ["b"]}
     line = {**heads, "(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(total)": [2.75]}
     page = Page()
-    add_reasons(page, pa.table(line).to_pylist()[0], {"size": "1.5", "colour": "red"})
+    add_reasons(page, ExplainedRow(pa.table(line).to_pylist()[0], {"size": "1.5", "colour": "red"}))
     text = plain(page)
     assert "Row 3: a rather than b" in text
     assert [line.split()[0] for line in text.splitlines()[2:]] == ["colour", "(prior)", "size", "(total)"]

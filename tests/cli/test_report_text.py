@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.report.json_page import as_json
+from softcount.report.page import as_json
 from softcount.report.plain_text import cell_width, counted, number, printable, share, shortened
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

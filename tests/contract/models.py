@@ -13,7 +13,7 @@ import softcount as sc
 from contract.examples import EXAMPLES, Example, Row, labelled, rows_of
 from softcount.counts import Counts
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.em import expected
+from softcount.models.base import expected
 from softcount.run.threads import Threads
 
 Names = Sequence[Any]
@@ -126,7 +126,7 @@ def close(one: Fitted, other: Fitted, tolerance: float = 1e-12, places: Any = No
     `places` says, for a column whose levels were renamed, where each level of `one` went in `other`.
     """
     np.testing.assert_allclose(one.shares, other.shares, rtol=tolerance, atol=tolerance)
-    for leaf in one.star.leaves:
+    for leaf in one.model.leaves:
         for name, value in one.params[leaf.key].items():
             right = other.params[leaf.key][name]
             if places and name == "probability" and leaf.key in places:
@@ -137,7 +137,7 @@ def close(one: Fitted, other: Fitted, tolerance: float = 1e-12, places: Any = No
 
 def _unit(model: Fitted, key: Any, name: str) -> Any:
     """What one is, for a parameter in the user's units: the whole column's deviation, or a float's own grain."""
-    hyper, setting = model.imagined.leaves[key], model.star.leaf(key).setting
+    hyper, setting = model.imagined.hypers[key], model.model.nodes[key].setting
     if "whole" not in hyper or name not in ("mean", "variance", "spread", "covariance"):
         return 1.0
     grain = 1e-4 * np.abs(model.params[key]["mean"]).max(axis=0)
@@ -152,9 +152,9 @@ def _unit(model: Fitted, key: Any, name: str) -> Any:
 
 def expectations(model: Fitted, table: Any) -> Counts:
     """Expected counts of a table under a model's parameters, its rows having no label."""
-    ready = [model.star.prepare(chunk) for chunk in model.chunks(model.table(table))]
+    ready = [model.model.prepare(chunk) for chunk in model.chunks(model.table(table))]
     with Threads(1) as threads:
-        return expected(model.star, model.estimates, ready, threads)
+        return model.model.nodes.unstacked(expected(model.model, model.estimates, ready, threads))
 
 
 def close_counts(one: Counts, other: Counts, like: Counts | None = None) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from contract.examples import EXAMPLES, LAWS, SUMS, Example, every_example, every_sum, weights_for
+from contract.examples import EXAMPLES, LAWS, SUMS, Example, every_example, every_sum, laws, weights_for
 from contract.models import (
     MIXED,
     Model,
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
 @every_sum
 def test_two_halves_add_to_the_whole(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data(), st.sampled_from(HOWS))
     def law(data: Any, how: str) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
@@ -48,14 +48,14 @@ def test_two_halves_add_to_the_whole(example: Example) -> None:
         merged = parts[0].merge(parts[1]).fitted_
         assert merged.classes == whole.classes and merged.levels == whole.levels
         close(merged, whole)
-        close_counts(aligned(merged, whole.star, whole.classes), whole.counts)
+        close_counts(aligned(merged, whole.model, whole.classes), whole.counts)
 
     law()
 
 
 @every_sum
 def test_rows_added_later_are_rows_seen_at_once(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data())
     def law(data: Any) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
@@ -77,7 +77,7 @@ def test_rows_added_later_are_rows_seen_at_once(example: Example) -> None:
 
 @every_sum
 def test_rows_forgotten_were_never_there(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data())
     def law(data: Any) -> None:
         rows, names = data.draw(named(example, whole=True, least=8))
@@ -88,7 +88,7 @@ def test_rows_forgotten_were_never_there(example: Example) -> None:
         before = model.counts_
         model.forget(example.table(rows[4:]), names[4:])
         first = naive_bayes(example.kinds, example.table(rows[:4]), names[:4]).fitted_
-        close_counts(aligned(first, model.fitted_.star, model.fitted_.classes), model.counts_, like=before)
+        close_counts(aligned(first, model.fitted_.model, model.fitted_.classes), model.counts_, like=before)
 
     law()
 
@@ -109,7 +109,7 @@ def test_counts_that_hang_on_their_fit_are_not_added(example: Example) -> None:
 
 @every_example
 def test_expected_counts_of_two_halves_add_to_those_of_the_whole(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data())
     def law(data: Any) -> None:
         rows, names = data.draw(named(example))
@@ -162,7 +162,7 @@ def test_weight_zero_counts_for_nothing(model: Model, example: Example) -> None:
 
 @every_example
 def test_a_row_of_nulls_changes_nothing_but_the_share_of_its_class(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data())
     def law(data: Any) -> None:
         rows, names = data.draw(named(example))
@@ -182,19 +182,19 @@ def plain_shares(model: Any, like: Any) -> Any:
     """The model with another's class shares, which are the only thing that may differ."""
     from dataclasses import replace
 
-    return replace(model, estimates=replace(model.estimates, shares=like.shares))
+    return replace(model, estimates=model.estimates.replaced({ROOT: like.estimates.bundles[ROOT]}))
 
 
 @every_example
 def test_a_row_of_nulls_is_expected_nowhere_and_is_certain(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data())
     def law(data: Any) -> None:
         rows, names = data.draw(named(example))
         model = naive_bayes(example.kinds, example.table(rows), told(naive_bayes, names))
         nulls = example.table([(None,) * len(example.columns)] * 2)
         counts = expectations(model.fitted_, nulls)
-        for leaf in model.fitted_.star.leaves:
+        for leaf in model.fitted_.model.leaves:
             first = 1 if isinstance(leaf.family, Joint) else 0  # the pattern of holes itself, which no estimate uses
             assert not counts[leaf.key][:, first:].any()
         np.testing.assert_allclose(counts[ROOT], 2 * model.class_prior_, rtol=1e-15)

@@ -20,7 +20,7 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
     """Sums of features of many draws lie within six standard errors of where the oracle's densities put them."""
     model = worked(example, how)
     rng = np.random.default_rng(20)
-    for leaf in model.star.leaves:
+    for leaf in model.model.leaves:
         for g in range(2):
             drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
             group = {name: value[g] for name, value in model.params[leaf.key].items()}

@@ -30,7 +30,7 @@ def joints(example: Example, model: Fitted, rows: Any) -> list[list[float]]:
     """Every row's log of share times density in every group, by the oracle."""
     leaves = [
         (leaf.family, example.leaf_cells(rows, leaf.key), groups_of(model, leaf.key), leaf.setting.levels)
-        for leaf in model.star.leaves
+        for leaf in model.model.leaves
     ]
     return [
         [
@@ -43,7 +43,7 @@ def joints(example: Example, model: Fitted, rows: Any) -> list[list[float]]:
 
 def grain(model: Fitted, key: Any) -> float:
     """How closely a density can be known: what rounding does where a group is nearly flat beside its column."""
-    private, whole = model.estimates.leaves[key], model.imagined.leaves[key].get("whole", 0.0)
+    private, whole = model.estimates[key], model.imagined.hypers[key].get("whole", 0.0)
     narrow = np.max(whole / private["variance"]) if "variance" in private else 0.0
     return 1e-9 + 4e-16 * max(narrow, *(condition(group) for group in groups_of(model, key)))
 
@@ -155,7 +155,7 @@ def check_step(example: Example, before: Fitted, after: Fitted, rows: Any, membe
         for g, (mine, group) in enumerate(zip(groups_of(after, key), right[key], strict=True)):
             if example.family.name == "joint":
                 check_joint(mine, group, rows, [row[g] for row in members], after.levels[key], 1.0, how)
-            elif not floored(group, after.star.leaf(key).setting.floor):
+            elif not floored(group, after.model.nodes[key].setting.floor):
                 check_group(mine, group, 1e-7)
 
 

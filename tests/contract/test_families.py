@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 import oracle
 from contract.checking import check_estimates, chunk_of, condition, dense, fitted, worked
-from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
+from contract.examples import EXAMPLES, Example, every_example, labelled, laws
 from softcount.families import FAMILIES, HOWS, Family
+from softcount.families.derived import divergence, schwarz_evidence
+from softcount.families.derived import entropy as derived_entropy
+from softcount.families.totals import Totals
 
 
 def test_every_registered_family_has_an_example() -> None:
@@ -32,8 +36,8 @@ def test_a_family_is_known_by_its_own_name(name: str) -> None:
 def test_a_row_of_holes_has_no_features_and_scores_nothing(example: Example) -> None:
     model = worked(example)
     chunk = chunk_of(model, example, [(None,) * len(example.columns)])
-    for leaf in model.star.leaves:
-        column = model.star.column(leaf, chunk)
+    for leaf in model.model.leaves:
+        column = model.model.column(leaf, chunk)
         first = 1 if leaf.family.name == "joint" else 0  # the joint table's own place for rows that say nothing
         assert not dense(leaf.family.features(column, leaf.setting))[:, first:].any()
         assert not leaf.family.score(column, model.params[leaf.key], leaf.setting).any()
@@ -42,14 +46,14 @@ def test_a_row_of_holes_has_no_features_and_scores_nothing(example: Example) -> 
 
 @every_example
 def test_score_matches_the_row_by_row_oracle(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data(), st.sampled_from(HOWS))
     def law(data: Any, how: str) -> None:
         rows, names = data.draw(labelled(example))
         model = fitted(example, rows, names, how)
         chunk = chunk_of(model, example, rows)
-        for leaf in model.star.leaves:
-            column, params = model.star.column(leaf, chunk), model.params[leaf.key]
+        for leaf in model.model.leaves:
+            column, params = model.model.column(leaf, chunk), model.params[leaf.key]
             base = np.zeros(len(rows)) + (0.0 if leaf.family.discrete else leaf.family.base(column))
             mine = leaf.family.score(column, params, leaf.setting) + base[:, None]
             for g in range(2):
@@ -62,12 +66,12 @@ def test_score_matches_the_row_by_row_oracle(example: Example) -> None:
     law()
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.dotted], ids=lambda e: e.title)
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.is_product], ids=lambda e: e.title)
 def test_features_times_natural_parameters_are_the_score(example: Example) -> None:
     model = worked(example)
     chunk = chunk_of(model, example, example.values)
-    for leaf in model.star.leaves:
-        column, private = model.star.column(leaf, chunk), model.estimates.leaves[leaf.key]
+    for leaf in model.model.leaves:
+        column, private = model.model.column(leaf, chunk), model.estimates[leaf.key]
         units = np.log(leaf.setting.scale).sum() if "mean" in private else 0.0
         there = ~np.isnan(column) if column.ndim == 1 else np.ones(len(column), dtype=bool)
         product = leaf.family.features(column, leaf.setting) @ leaf.family.natural(private).T + units * there[:, None]
@@ -76,7 +80,7 @@ def test_features_times_natural_parameters_are_the_score(example: Example) -> No
 
 @every_example
 def test_estimate_matches_the_row_by_row_oracle(example: Example) -> None:
-    @LAWS
+    @laws(example)
     @given(st.data(), st.sampled_from(HOWS))
     def law(data: Any, how: str) -> None:
         rows, names = data.draw(labelled(example, whole=True))
@@ -93,12 +97,12 @@ def test_predictive_is_what_the_posterior_predicts(example: Example) -> None:
     """Students, negative binomials and Polya urns agree with the conjugate objects that stand for the same belief."""
     model = worked(example, "predictive")
     chunk = chunk_of(model, example, example.values)
-    for leaf in model.star.leaves:
+    for leaf in model.model.leaves:
         if getattr(leaf.family, "tied", None) in ("columns", "both") or leaf.family.name not in (
             "normal", "lognormal", "poisson", "multinormal",
         ):  # fmt: skip
             continue
-        column = model.star.column(leaf, chunk)
+        column = model.model.column(leaf, chunk)
         complete = column[~np.isnan(column)] if column.ndim == 1 else column[~np.isnan(column).any(axis=1)]
         base = leaf.family.base(complete) if leaf.family.name == "poisson" else 0.0
         mine = leaf.family.score(complete, model.params[leaf.key], leaf.setting).T + base
@@ -112,7 +116,7 @@ def test_predictive_is_what_the_posterior_predicts(example: Example) -> None:
 @pytest.mark.parametrize("how", HOWS)
 def test_describe_has_one_line_for_each_group(example: Example, how: str) -> None:
     model = worked(example, how)
-    for leaf in model.star.leaves:
+    for leaf in model.model.leaves:
         lines = model.describe(leaf.key)
         assert len(lines) == 2 and all(line and "\n" not in line for line in lines)
 
@@ -120,7 +124,7 @@ def test_describe_has_one_line_for_each_group(example: Example, how: str) -> Non
 @every_example
 def test_groups_that_are_alike_do_not_diverge(example: Example) -> None:
     model = worked(example)
-    for leaf in model.star.leaves:
+    for leaf in model.model.leaves:
         alike = {name: value[[0, 0]] for name, value in model.params[leaf.key].items()}
         assert np.all(np.abs(leaf.family.divergence(alike, np.array([0.25, 0.75]))) < 1e-12)
 
@@ -128,17 +132,73 @@ def test_groups_that_are_alike_do_not_diverge(example: Example) -> None:
 @every_example
 def test_public_parameters_come_back_private(example: Example) -> None:
     model = worked(example)
-    for leaf in model.star.leaves:
+    for leaf in model.model.leaves:
         back = leaf.family.private(model.params[leaf.key], leaf.setting)
         for name in back:
-            np.testing.assert_allclose(back[name], model.estimates.leaves[leaf.key][name], rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(back[name], model.estimates[leaf.key][name], rtol=1e-12, atol=1e-12)
 
 
 @every_example
 def test_sensible_parameters_pass_and_senseless_ones_are_told(example: Example) -> None:
     model = worked(example)
-    for leaf in model.star.leaves:
-        private = model.estimates.leaves[leaf.key]
+    for leaf in model.model.leaves:
+        private = model.estimates[leaf.key]
         assert leaf.family.check_params(private) is None
         wrong = {name: -np.abs(value) - 1.0 for name, value in private.items()}
         assert leaf.family.check_params(wrong)
+
+
+# -- what is derived from the core, against what families say themselves
+
+
+@every_example
+@pytest.mark.parametrize("how", ["ml", "mean"])
+def test_a_slope_is_that_of_differences_along_every_way_the_parameters_may_go(example: Example, how: Any) -> None:
+    model, rng = worked(example), np.random.default_rng(3)
+    for leaf in model.model.leaves:
+        family, hyper, stats = leaf.family, model.imagined.hypers[leaf.key], model.counts.arrays[leaf.key]
+        params = family.nudged(model.estimates[leaf.key], np.ones(2, dtype=bool), rng)
+        own, plain = (of(stats, params, hyper, how) for of in (family.slope, partial(Family.slope, family)))
+        for name, line in family.chart.items():
+            way = direction(params[name], line, family, rng)
+            if np.array_equal(family.within(params | {name: params[name] + 0.01 * way}, hyper)[name], params[name]):
+                continue  # known, so it goes nowhere
+            size = np.abs(plain[name] * way).sum()
+            assert (own[name] * way).sum() == pytest.approx((plain[name] * way).sum(), abs=1e-7 * (1.0 + size))
+
+
+def direction(value: np.ndarray, line: str, family: Family, rng: np.random.Generator) -> np.ndarray:
+    """A way to go that keeps shares adding up to one, tied spreads tied and covariances of their shape."""
+    if line == "plain":
+        return rng.normal(size=value.shape)
+    if line == "share":
+        return rng.normal(size=value.shape) * value * (1.0 - value)
+    if line == "shares":
+        way = rng.normal(size=value.shape)
+        return value * (way - (value * way).sum(axis=-1, keepdims=True))
+    return value * rng.normal()
+
+
+@every_example
+def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> None:
+    """Entropy, moments and shares below a value, of families with one number a row; evidence is a number."""
+    model = worked(example)
+    for leaf in model.model.leaves:
+        family, params, stats = leaf.family, model.params[leaf.key], model.counts.arrays[leaf.key]
+        assert np.isfinite(schwarz_evidence(family, stats, model.imagined.hypers[leaf.key]))
+        if family.block or not family.kind.numeric:
+            continue
+        np.testing.assert_allclose(derived_entropy(family, params, simple=False), family.entropy(params), atol=0.1)
+        mean, variance = family.moments(params)
+        middle = float(mean[0])
+        np.testing.assert_allclose(Family.cdf(family, params, middle), family.cdf(params, middle), atol=0.04)
+        if np.isfinite(variance).all() and not family.logged and family.exact:
+            found = Family.moments(family, params)
+            np.testing.assert_allclose(found[0], mean, atol=0.1 * np.sqrt(variance).max())
+            np.testing.assert_allclose(found[1], variance, rtol=0.25)
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if isinstance(e.family, Totals)], ids=lambda e: e.title)
+def test_a_divergence_follows_from_mean_features(example: Example) -> None:
+    params, shares = worked(example).params[example.keys[0]], np.array([0.3, 0.7])
+    np.testing.assert_allclose(divergence(example.family, params, shares), example.family.divergence(params, shares))

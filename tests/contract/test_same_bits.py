@@ -95,7 +95,7 @@ def test_a_long_table_has_the_same_bits_in_any_batches_on_any_threads(model: Mod
     assert one.fitted_.counts.rows == LONG
     for size, n_jobs in ((LONG, 2), (999, 4)):
         same_bits(one, model(LONG_KINDS, batched(table, size), names, n_jobs=n_jobs))
-    fused = one.fitted_.star.kernels.count_reals_soft.__module__ != "softcount.kernels.reference"
+    fused = one.fitted_.model.kernels.count_reals_soft.__module__ != "softcount.kernels.reference"
     assert fused == (model.__name__ == "mixture")
 
 
@@ -105,7 +105,7 @@ def test_naive_bayes_through_compiled_kernels_has_the_same_bits_on_any_threads(l
     wide[::7, 3] = np.nan
     names = np.char.lower(names)
     one = sc.NaiveBayes(n_jobs=1).fit(wide, names)
-    assert one.fitted_.star.kernels.count_reals_labelled.__module__ != "softcount.kernels.reference"
+    assert one.fitted_.model.kernels.count_reals_labelled.__module__ != "softcount.kernels.reference"
     for n_jobs in (2, 4):
         same_bits(one, sc.NaiveBayes(n_jobs=n_jobs).fit(np.asfortranarray(wide) if n_jobs == 4 else wide, names))
 

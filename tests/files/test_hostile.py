@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from files.making import ARRAYS, DOCUMENT, entries_of, npy, refusal, rezip, saved, with_array, with_manifest, with_value
+from files.making import ARRAYS, entries_of, npy, refusal, rezip, saved, with_array, with_manifest, with_value
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
+from softcount.files.json_document import MOST_BYTES
 
 # Other files
 
@@ -219,9 +220,8 @@ def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: bytes) -> 
     refusal(rezip(tmp_path / "m.sc", [("model.json", text)]))
 
 
-def test_a_document_of_absurd_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(tmp_path)
-    monkeypatch.setattr("softcount.files.json_document.MOST_BYTES", 100)
-    assert "larger than 100 bytes" in refusal(path)
-    with pytest.raises(DataError, match="most is 100"):
-        write(path, DOCUMENT, ARRAYS)
+def test_a_document_of_absurd_size_is_refused(tmp_path: Path) -> None:
+    path = rezip(tmp_path / "m.sc", [("model.json", bytes(MOST_BYTES + 1))])
+    assert f"larger than {MOST_BYTES:,} bytes" in refusal(path)
+    with pytest.raises(DataError, match=f"most is {MOST_BYTES:,}"):
+        write(path, {"note": " " * MOST_BYTES}, ARRAYS)

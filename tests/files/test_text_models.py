@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
-from softcount.files.packed_counts import SMALL, counts_from, put_counts
+from softcount.files.npy import SMALL, counts_from, put_counts
 from softcount.files.text_part import put_words, reading_document, reading_from, words_from
 from softcount.numerics.twofold import Twofold
 from softcount.text import Reading, Words

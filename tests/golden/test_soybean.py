@@ -6,7 +6,6 @@ Its reports give the log marginal of its best classifications; its program tries
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import softcount as sc
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import cheeseman_stutz
+from softcount.models.nodes import Imagined
 
 MODELLED = [*range(2, 12), 13, *range(21, 30), 36]
 """The attributes its model file takes for single multinomials; it leaves out those of one value."""
@@ -44,9 +44,9 @@ def kinds_of(frame: pd.DataFrame) -> dict[Any, Any]:
 
 def their_marginal(model: Fitted) -> float:
     """The evidence under AutoClass's priors: Dirichlets of one less one over the number of levels."""
-    leaves = {key: {"alpha": 1 - 1 / _levels(hyper)} for key, hyper in model.imagined.leaves.items()}
-    imagined = replace(model.imagined, root={"alpha": 1 - 1 / _levels(model.imagined.root)}, leaves=leaves)
-    return cheeseman_stutz(model.star, imagined, model.estimates, model.counts)
+    hypers = {key: {"alpha": 1 - 1 / _levels(hyper)} for key, hyper in model.imagined.hypers.items()}
+    imagined = Imagined(hypers, model.imagined.how)
+    return cheeseman_stutz(model.model, imagined, model.estimates, model.model.nodes.stacked(model.counts))
 
 
 def _levels(hyper: Any) -> np.ndarray:
@@ -95,5 +95,7 @@ def test_of_correlated_classes_two_are_better_than_any_number_it_tried_but_not_t
     heights = {}
     for groups in (1, 2, 3, 5):
         model = sc.Mixture(groups, kinds={("x", "y", "z"): "multinormal"}, random_state=0, n_init=3).fit(points).fitted_
-        heights[groups] = cheeseman_stutz(model.star, model.imagined, model.estimates, model.counts)
+        heights[groups] = cheeseman_stutz(
+            model.model, model.imagined, model.estimates, model.model.nodes.stacked(model.counts)
+        )
     assert heights[1] > heights[2] > max(heights[3], heights[5])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from softcount.errors import DataError
 from softcount.kernels import fused, reference
-from softcount.models.bags import Labelled, Pending, Rows
-from softcount.models.plates import Kernels
+from softcount.models.bag_stack import Labelled, Pending, SparseRows
+from softcount.models.stacks import Kernels
 
 both = pytest.mark.parametrize("kernel", [reference, fused], ids=["reference", "fused"])
 FEW = settings(max_examples=30, deadline=None, derandomize=True, database=None)
@@ -28,10 +28,10 @@ def bags(draw: Any) -> tuple[np.ndarray, np.random.Generator]:
     return rng.integers(1, 5, (rows, columns)) * (rng.random((rows, columns)) < 0.3), rng
 
 
-def sparse_rows(table: np.ndarray) -> Rows:
+def sparse_rows(table: np.ndarray) -> SparseRows:
     from scipy import sparse
 
-    return Rows.of(sparse.csr_matrix(table.astype(np.float64)))
+    return SparseRows.of(sparse.csr_matrix(table.astype(np.float64)))
 
 
 @both
@@ -108,12 +108,12 @@ def test_cells_outside_the_table_are_refused() -> None:
     matrix = sparse.csr_matrix(np.ones((2, 3)))
     matrix.indices[1] = 7
     with pytest.raises(DataError, match="3 columns has cells outside"):
-        Rows.of(matrix)
+        SparseRows.of(matrix)
 
 
 def test_rows_joined_are_the_rows_one_after_another() -> None:
     table = np.random.default_rng(4).poisson(0.5, (9, 4))
-    whole = Rows.joined([sparse_rows(table)[:4], sparse_rows(table)[4:9]])
+    whole = SparseRows.joined([sparse_rows(table)[:4], sparse_rows(table)[4:9]])
     np.testing.assert_array_equal(whole.matrix.toarray(), table)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from softcount.kernels import blocks, fused, reference
-from softcount.models.block import bells_of
-from softcount.models.squares import square_form
+from softcount.models.block_stack import densities
+from softcount.models.stacks import square_form
 
 KERNELS = pytest.mark.parametrize("kernels", [reference, fused], ids=["reference", "fused"])
 SHAPES = [(1, 1, 1), (7, 2, 3), (1, 5, 17), (191, 3, 2), (193, 4, 5), (400, 9, 8), (50, 20, 9)]
@@ -34,7 +34,7 @@ class Made:
         self.members = rng.dirichlet(np.ones(groups), rows) * rng.choice([0.0, 1.0, 2.5], (rows, 1))
         self.weights = rng.choice([0.0, 0.5, 1.0, 3.0], rows)
         self.shares = rng.dirichlet(np.ones(groups))
-        self.bells = bells_of({"mean": self.mean, "covariance": self.covariance}, self.units)
+        self.bells = densities((self.mean, self.covariance, None), self.units)
 
     def density(self) -> np.ndarray:
         """Every row under every group, cell by cell: a Cholesky root by hand in plain loops."""
@@ -201,10 +201,10 @@ def test_an_offset_changes_nothing(kernels: ModuleType, offset: float) -> None:
     made = Made(200, 4, 3)
     grid = np.round(made.rows * 64) / 64
     plain, moved = np.stack([np.zeros(4), made.units[1]]), np.stack([np.full(4, offset), made.units[1]])
-    params = {"mean": made.mean, "covariance": made.covariance}
+    params = (made.mean, made.covariance, None)
     results: list[Any] = []
     for rows, units in ((grid, plain), (grid + offset, moved)):
-        bells, out = bells_of(params, units), np.zeros((200, 3))
+        bells, out = densities(params, units), np.zeros((200, 3))
         kernels.score_centred(rows, units[1], bells.centres, bells.roots, np.zeros(3), out)
         kernels.score_products(rows, units, bells.eta, out)
         pair = kernels.count_centred(rows, made.members, np.ascontiguousarray(bells.centres[:, 0]), *units)
@@ -251,7 +251,7 @@ def test_bits_depend_on_neither_what_follows_nor_memory() -> None:
 def test_products_are_used_only_while_they_keep_their_digits() -> None:
     def form(far: float, narrow: float = 1.0) -> Any:
         units = np.stack([np.zeros(2), np.ones(2)])
-        return bells_of({"mean": np.full((1, 2), far), "covariance": np.diag([1.0, narrow])[None]}, units).eta
+        return densities((np.full((1, 2), far), np.diag([1.0, narrow])[None], None), units).eta
 
     assert form(0.0) is not None and form(100.0) is not None
     assert form(1000.0) is None and form(10.0, narrow=1e-4) is None

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels import plain_loops
 
-from softcount.kernels import fused, posterior, reference
+from softcount.kernels import fused, reference
+from softcount.kernels.lanes import WIDTH, load_part, store_part
+from softcount.kernels.lanes import fused as fused_kernel
+from softcount.kernels.posterior import exp_lanes, log_lanes
 
 KERNELS = pytest.mark.parametrize("kernels", [reference, fused], ids=["reference", "fused"])
 
@@ -53,21 +56,37 @@ def test_weights_multiply_memberships_and_not_the_evidence(kernels: ModuleType) 
     np.testing.assert_allclose(heavy, plain * weights[:, None], rtol=4e-16)
 
 
+@fused_kernel
+def exp_array(x: np.ndarray) -> np.ndarray:
+    out = np.empty(x.size)
+    for at in range(0, x.size, WIDTH):
+        store_part(out, at, exp_lanes(load_part(x, at, x.size - at)), x.size - at)
+    return out
+
+
+@fused_kernel
+def log_array(x: np.ndarray) -> np.ndarray:
+    out = np.empty(x.size)
+    for at in range(0, x.size, WIDTH):
+        store_part(out, at, log_lanes(load_part(x, at, x.size - at)), x.size - at)
+    return out
+
+
 def ulps(got: np.ndarray, truth: np.ndarray) -> float:
     return float(np.max(np.abs(got - truth) / np.spacing(np.abs(truth)), initial=0.0))
 
 
 def test_exp_is_within_two_units_of_numpy_over_its_whole_range() -> None:
     dense = np.concatenate([np.linspace(-708.0, 709.0, 1_000_003)[1:], -np.logspace(-320, 0, 10_000), np.zeros(3)])
-    assert ulps(posterior.exp_array(dense), np.exp(dense)) <= 2.0
+    assert ulps(exp_array(dense), np.exp(dense)) <= 2.0
 
 
 def test_exp_of_the_hopeless_is_zero() -> None:
     hopeless = np.array([-708.5, -745.0, -746.0, -1e4, -1e17, -1e300, -np.inf])
-    assert not posterior.exp_array(hopeless).any()
+    assert not exp_array(hopeless).any()
 
 
 def test_log_is_within_two_units_of_numpy() -> None:
     close_to_one = 1 + 2.0 ** -np.arange(53)
     dense = np.concatenate([np.linspace(1.0, 64.0, 500_001), np.logspace(-300, 300, 200_000), close_to_one])
-    assert ulps(posterior.log_array(dense), np.log(dense)) <= 2.0
+    assert ulps(log_array(dense), np.log(dense)) <= 2.0

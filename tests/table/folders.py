@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from softcount.table.opening import open_source
+from softcount.sources.detect import open_source
 
 MAIL = {
     "spam/1.txt": b"win money now",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +29,19 @@ class Read(NamedTuple):
         return [spec.key for spec in self.table.schema.used]
 
 
+def with_room(table: Table, most_levels: int) -> Table:
+    """The same table with so many levels kept apart in a column at most."""
+    plans = tuple(replace(plan, most_levels=most_levels) for plan in table.plans)
+    return Table(replace(table.parts, plans=plans))
+
+
 def read(data: Any, threads: int = 1, **said: Any) -> Read:
     """Every chunk of a table; a contradiction widens it and starts again, as the engine does."""
-    table = open_table(data, **said)
+    return read_table(open_table(data, **said), threads)
+
+
+def read_table(table: Table, threads: int = 1) -> Read:
+    """The same of a table that is open."""
     while True:
         try:
             return Read(table, chunks_of(table, threads), table.settle())

@@ -16,8 +16,9 @@ from scipy import sparse
 from tests.table.reading import Read, cells, chunks_of, labels, read
 
 from softcount.errors import DataError
+from softcount.sources.parquet import rechunked
+from softcount.sources.source import chunk_rows_for
 from softcount.table import UNKNOWN, Chunk, open_table
-from softcount.table.source import chunk_rows_for, rechunked
 
 DRAWN = np.random.default_rng(11)
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.table.reading import cells, read, written
 
+from softcount.sources.csv_rows import padded_columns, runs
 from softcount.table import open_table
-from softcount.table.rows import padded_columns, runs
 
 SAME = [
     ("plain", b"a,b\n1.5,x\n2.5,y\n"),

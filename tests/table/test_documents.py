@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.table import Kind, open_table, shelves
-from softcount.table import documents as reading
-from softcount.table.bytestream import TextFile, as_utf8
-from softcount.table.documents import LinesSource, lines_of, one_document, strings
-from softcount.table.shelves import is_tar, unpacked
-from softcount.table.source import Wanted
+from softcount.sources import archives
+from softcount.sources import document_files as reading
+from softcount.sources.archives import is_tar, unpacked
+from softcount.sources.bytestream import TextFile, as_utf8
+from softcount.sources.document_files import LinesSource, lines_of, one_document, strings
+from softcount.sources.source import Wanted
+from softcount.table import Kind, open_table
 from table.folders import MAIL, opened, write
 
 
@@ -158,9 +159,9 @@ def test_documents_are_a_column_of_text_whatever_they_look_like(tmp_path: Path) 
 
 
 def test_the_column_of_documents_may_have_any_name(tmp_path: Path) -> None:
-    shelf = shelves.FolderShelf(str(write(tmp_path / "mail", MAIL)))
+    folder = archives.FolderArchive(str(write(tmp_path / "mail", MAIL)))
     for name in ("note", "file", "class"):
-        source = reading.DocumentsSource(shelf, name)
+        source = reading.DocumentsSource(folder, name)
         assert source.keys[0] == name and len(set(source.keys)) == len(source.keys)
         assert rows(source, (name,))[0] == ("see you at the caf\u00e9",)
         assert [spec.key for spec in open_table(source).schema.fields] == [name]
@@ -280,9 +281,8 @@ def test_a_bomb_stops_at_half_of_the_room_and_leaves_nothing(tmp_path: Path, mon
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(bytes(32 << 20)))
     monkeypatch.setattr("tempfile.tempdir", str(room))
-    monkeypatch.setattr(shelves.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 16 << 20}))
     with pytest.raises(DataError, match="half of what is free"):
-        unpacked(str(path), "bomb")
+        unpacked(str(path), "bomb", free=16 << 20)
     assert os.listdir(room) == []
 
 

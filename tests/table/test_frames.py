@@ -13,8 +13,8 @@ import pytest
 from tests.table.reading import cells, read
 
 from softcount.errors import DataError
+from softcount.sources.arrow_columns import arrow_of, filled, numpy_of, text_of
 from softcount.table import open_table
-from softcount.table.arrays import arrow_of, floats_of_array, numpy_of, text_of, truths_of_array
 
 
 @pytest.mark.parametrize("index", [[7, 3, 9, 1], pd.Index([7, 3, 9, 1], name="row"), pd.Index(list("wxyz"))])
@@ -133,12 +133,12 @@ def test_arrow_and_numpy_share_values_through_slices(kind: str, start: int) -> N
 @pytest.mark.parametrize("start", [0, 1, 8, 13])
 def test_nulls_survive_slices(start: int) -> None:
     numbers = [None if n % 3 == 0 else n / 2 for n in range(40)]
-    floats = floats_of_array(pa.array(numbers).slice(start, 17))
+    floats = filled(pa.array(numbers).slice(start, 17))
     assert [None if np.isnan(value) else value for value in floats] == numbers[start : start + 17]
     truths = [None if n % 3 == 0 else n % 2 == 0 for n in range(40)]
     part = pa.array(truths).slice(start, 17)
-    assert truths_of_array(part, null=True).tolist() == [value is None or value for value in truths[start : start + 17]]
-    assert floats_of_array(pa.nulls(5, pa.float64())).shape == (5,)
+    assert filled(part, null=True).tolist() == [value is None or value for value in truths[start : start + 17]]
+    assert filled(pa.nulls(5, pa.float64())).shape == (5,)
 
 
 def test_text_of_any_letters_becomes_an_arrow_array() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.table.reading import cells, read
+from tests.table.reading import cells, read, read_table, with_room
 
 from softcount.errors import DataError
-from softcount.table import OTHER, Contradiction, open_table, vocabulary
+from softcount.table import OTHER, Contradiction, open_table
 
 MANY = 70_000
 
@@ -116,21 +116,15 @@ def test_a_column_of_an_array_that_varies_only_late_is_not_constant() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_levels_beyond_the_limit_share_one_level_and_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
-    for module in ("vocabulary", "plan", "table", "encode"):
-        monkeypatch.setattr(f"softcount.table.{module}.MOST_LEVELS", 1_000)
-    monkeypatch.setattr(
-        vocabulary.Vocabulary.__init__, "__kwdefaults__", {"closed": False, "capped": False, "room": 1_000}
-    )
+def test_levels_beyond_the_limit_share_one_level_and_it_is_said(tmp_path: Path, threads: int) -> None:
     values = [f"w{n % 1_500}" for n in range(20_000)]
     pd.DataFrame({"it": values, "x": 0.5 + np.arange(20_000) % 3}).to_csv(tmp_path / "t.csv", index=False)
-    found = read(tmp_path / "t.csv", threads=threads)
+    found = read_table(with_room(open_table(tmp_path / "t.csv"), 1_000), threads)
     assert cells(found, "it") == [value if int(value[1:]) < 1_000 else OTHER for value in values]
     assert found.settled.schema["it"].levels[-1] == OTHER
     assert any("share '(other)'" in note for note in found.table.notes)
-    closed = read({"it": ["w5", "w1400", "never", None]}, schema=found.settled.schema)
+    few = open_table({"it": ["w5", "w1400", "never", None]}, schema=found.settled.schema)
+    closed = read_table(with_room(few, 1_000))
     assert cells(closed, "it") == ["w5", OTHER, OTHER, None]
 
 

@@ -7,8 +7,9 @@ import gzip
 import io
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from hypothesis import strategies as st
 from tests.table.reading import Read, cells, chunks_of, read, written
 
 from softcount.errors import DataError
-from softcount.table import Kind, open_table, texts
-from softcount.table.source import chunk_rows_for
-from softcount.table.texts import text_column
+from softcount.sources.frames import columns_source, text_column
+from softcount.sources.in_memory import ArrowSource
+from softcount.sources.source import TablePiece, chunk_rows_for
+from softcount.table import Kind, open_table, text_columns
 from softcount.text import Reading, Words
 
 NOTES = ["Free money NOW, free!", None, "see you at noon", "", "Noon? NOON.", "naïve Öl 你好", 'a "quoted"\ntwo, lines']
@@ -138,17 +140,23 @@ def test_an_array_of_objects_has_text_by_position() -> None:
     assert bags(read(rows, kinds={0: "text"}), 0) == expected(NOTES)
 
 
+def in_chunks(columns: dict[str, Any], rows: int) -> ArrowSource:
+    """Columns that come in chunks of so many rows."""
+    source = columns_source(columns)
+    source.chunk_rows = rows
+    return source
+
+
 documents = st.lists(st.none() | st.text(st.sampled_from("ab éßİσΣ_1 .\n你"), max_size=12), min_size=1, max_size=12)
 
 
 @settings(max_examples=60)
 @given(documents, st.integers(1, 5))
 def test_bags_are_the_plain_count_whatever_is_held(notes: list[str | None], rows: int) -> None:
-    table = {"note": notes, "size": sizes(notes)}
-    for held in (texts.MOST_HELD, len(notes), 0):
+    for held in (text_columns.MOST_HELD, len(notes), 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(texts, "MOST_HELD", held)
-            patch.setattr("softcount.table.source.chunk_rows_for", lambda *_: rows)
+            patch.setattr(text_columns, "MOST_HELD", held)
+            table = in_chunks({"note": notes, "size": sizes(notes)}, rows)
             assert bags(read(table, kinds={"note": "text", "size": "real"})) == expected(notes)
 
 
@@ -182,45 +190,48 @@ def test_a_reading_says_how_words_are_read_and_kept() -> None:
 # -- one pass that gathers, any number that count
 
 
-def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of every block whose words are read from now on."""
-    blocks: list[int] = []
+class WatchedSource(ArrowSource):
+    """Columns that write down how many notes are read each time."""
 
-    def block_of(cells: Any, reading: Reading) -> Any:
-        blocks.append(len(cells))
-        return plain(cells, reading)
+    def __init__(self, columns: dict[str, Any]) -> None:
+        super().__init__(columns_source(columns).table, list(columns))
+        self.read: list[int] = []
 
-    plain = texts.block_of
-    monkeypatch.setattr(texts, "block_of", block_of)
-    return blocks
+    def pieces(self, wanted: Any) -> Iterator[TablePiece]:
+        for piece in super().pieces(wanted):
+            yield piece._replace(load=partial(self.load, piece, "note" in wanted))
+
+    def load(self, piece: TablePiece, noted: bool) -> Any:
+        self.read += [piece.n_rows] * noted
+        return piece.load()
 
 
-def test_documents_are_read_once_however_often_the_table_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = counting(monkeypatch)
-    table = open_table({"note": NOTES, "size": sizes(NOTES)}, kinds={"note": "text"})
+def test_documents_are_read_once_however_often_the_table_is() -> None:
+    source = WatchedSource({"note": NOTES, "size": sizes(NOTES)})
+    table = open_table(source, kinds={"note": "text"})
     for _ in range(3):
         table.gather_words()
         chunks_of(table)
     chunks_of(table.unchecked())
     chunks_of(open_table(table, kinds={"note": "text"}, labels=np.zeros(len(NOTES))))
-    assert blocks == [len(NOTES)]
+    assert source.read == [len(NOTES)]
 
 
 def test_documents_beyond_what_is_held_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = counting(monkeypatch)
-    monkeypatch.setattr(texts, "MOST_HELD", 3)
-    found = read({"note": NOTES}, kinds={"note": "text"})
-    assert blocks == [len(NOTES)] * 2
+    monkeypatch.setattr(text_columns, "MOST_HELD", 3)
+    source = WatchedSource({"note": NOTES})
+    found = read(source, kinds={"note": "text"})
+    assert source.read == [len(NOTES)] * 2
     assert bags(found) == expected(NOTES)
 
 
 def test_a_column_that_turns_out_otherwise_costs_no_second_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = counting(monkeypatch)
-    monkeypatch.setattr("softcount.table.source.LOOK_ROWS", 4)
-    found = read({"note": NOTES, "odd": ["1", "2", "1", "2", "x", "y", "1"]}, kinds={"note": "text"})
+    monkeypatch.setattr("softcount.sources.source.LOOK_ROWS", 4)
+    source = WatchedSource({"note": NOTES, "odd": ["1", "2", "1", "2", "x", "y", "1"]})
+    found = read(source, kinds={"note": "text"})
     assert found.kinds["odd"] == "categorical"
     assert any("'odd' is read as" in note for note in found.table.notes)
-    assert blocks == [len(NOTES)]
+    assert source.read == [len(NOTES)]
     assert bags(found) == expected(NOTES)
     assert found.table.schema["note"].why.count("different") == 1
 
@@ -234,12 +245,11 @@ def test_a_table_of_nothing_but_text_is_not_read_a_second_time(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.table.source.chunk_rows_for", lambda *_: 7)
+def test_threads_change_no_bit(threads: int) -> None:
     drawn = np.random.default_rng(3)
     notes = [" ".join(f"w{n}" for n in drawn.geometric(0.02, drawn.integers(0, 30))) for _ in range(200)]
-    alone = read({"note": notes}, kinds={"note": "text"})
-    table = open_table({"note": notes}, kinds={"note": "text"})
+    alone = read(in_chunks({"note": notes}, 7), kinds={"note": "text"})
+    table = open_table(in_chunks({"note": notes}, 7), kinds={"note": "text"})
     with ThreadPoolExecutor(threads) as pool:
         table.gather_words(pool.map)
     together = chunks_of(table, threads)
@@ -409,7 +419,7 @@ def test_short_text_is_kept_as_text_where_the_table_has_nothing_else() -> None:
 
 
 def test_long_texts_are_judged_by_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.table.facts.FEW_CELLS", 50)
+    monkeypatch.setattr("softcount.table.look.FEW_CELLS", 50)
     notes = [*sentences(30, 60), *[""] * 60, *sentences(30, 500)]
     for column in (pa.array(notes), pa.array(notes, pa.large_string()), pa.array(notes).dictionary_encode()):
         spec = open_table({"note": column, "x": sizes(list(notes))}).schema["note"]
@@ -481,15 +491,15 @@ def test_nested_cells_are_no_text() -> None:
 
 
 def test_a_cell_longer_than_many_blocks_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.table.bytestream.BLOCK", 64)
+    monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
     long = "free\nmoney " * 400
     for notes in ([long, "see you"], ["see you", long], ["see you", long, "see", long, long]):
         assert bags(read(as_csv(list(notes), tmp_path), kinds={"note": "text"})) == expected(list(notes))
 
 
 def test_a_cell_too_long_is_refused_by_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.table.bytestream.BLOCK", 64)
-    monkeypatch.setattr("softcount.table.rows.LONGEST_ROW", 256)
+    monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
+    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST_ROW", 256)
     path = as_csv(["see you", "free " * 4_000, "noon"], tmp_path)
     with pytest.raises(DataError, match=r"row 2 is longer than .* or a cell holds too much"):
         read(path, kinds={"note": "text"})
@@ -498,19 +508,16 @@ def test_a_cell_too_long_is_refused_by_its_row(tmp_path: Path, monkeypatch: pyte
 def test_rows_too_long_for_one_chunk_are_refused_by_their_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softcount.table.csv.LARGEST_RUN", 1_000)
+    monkeypatch.setattr("softcount.sources.csv_file.LARGEST_RUN", 1_000)
     with pytest.raises(DataError, match=r"rows 1 to 2 of .* hold more than .* Keep such long texts as files"):
         read(as_csv(["see you", "free " * 400], tmp_path), kinds={"note": "text"})
 
 
 @pytest.mark.parametrize("rows", [1, 7, 60])
-def test_no_more_words_are_kept_than_were_asked_for_and_those_are_counted_exactly(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("softcount.table.source.chunk_rows_for", lambda *_: rows)
+def test_no_more_words_are_kept_than_were_asked_for_and_those_are_counted_exactly(rows: int) -> None:
     notes = [f"often word{n} word{n} rare{n} seldom{n} {'late' if n > 50 else ''}" for n in range(60)]
     for most in (4, 10, 100):
-        found = read({"note": notes}, kinds={"note": Reading(max_words=most)})
+        found = read(in_chunks({"note": notes}, rows), kinds={"note": Reading(max_words=most)})
         words = list(found.settled.schema["note"].levels)
         assert len(words) == most
         assert {"often", "late"} <= set(words)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from softcount.kernels.words import EVERY
-from softcount.text import Block, Gathered, Reading, Words, block_of, compiled, gather, matrix_of
-from softcount.text.lookup import Lookup
+from softcount.kernels.word_hashes import EVERY
+from softcount.text import Gathered, Reading, WordBlock, Words, block_of, compiled, gather, matrix_of
+from softcount.text.gather import Lookup
 from text.plain_words import counted, kept, matrix
 from text.ways import WAYS, read, same_matrix, way
 
@@ -147,7 +147,7 @@ def test_both_ways_make_the_same_matrix_with_its_columns_in_order(data, dtype):
     columns = np.array(data.draw(st.lists(st.integers(-1, width - 1), min_size=words, max_size=words)), np.int32)
     ends = np.cumsum([0, *map(len, rows)])
     ids, counts = (np.array([cell[part] for row in rows for cell in row], np.int32) for part in (0, 1))
-    block = Block(ends, ids, counts.astype(np.uint8), Words.of(()))
+    block = WordBlock(ends, ids, counts.astype(np.uint8), Words.of(()))
     expected = np.zeros((len(rows), width), dtype)
     for i, row in enumerate(rows):
         for word, count in row:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy import sparse
 
-from softcount.text import Block, Chosen, Gathered, Reading, blocks_of, matrix_of, size
+from softcount.text import Chosen, Gathered, Reading, WordBlock, blocks_of, matrix_of, word_list
 
 WAYS = ("compiled", "plain")
 
@@ -20,11 +20,11 @@ WAYS = ("compiled", "plain")
 def way(name: str) -> Iterator[None]:
     """Everything is read this way, however little or much there is."""
     least = 0 if name == "compiled" else 1 << 62
-    with patch.multiple(size, WORTH_BYTES=least, LOADED_BYTES=least, WORTH_WORDS=least, LOADED_WORDS=least):
+    with patch.multiple(word_list, WORTH_BYTES=least, LOADED_BYTES=least, WORTH_WORDS=least, LOADED_WORDS=least):
         yield
 
 
-def tables(block: Block) -> list[Counter[str]]:
+def tables(block: WordBlock) -> list[Counter[str]]:
     """How often each document of a block holds each of its words."""
     words, ends = list(block.words), block.indptr.tolist()
     assert len(set(words)) == len(words)

@@ -37,16 +37,20 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, without importing any."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, imported now; None where there is no such."""
         if cmd_name not in COMMANDS:
             return None
         from importlib import import_module
 
-        return import_module(f"softcount.cli.{cmd_name}_command").command
+        found: click.Command = import_module(f"softcount.cli.{cmd_name}_command").command
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands in the help, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -71,7 +75,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; a reader that closed its end of the pipe has seen enough, which is no failure."""
-        from softcount.cli.streams import ready_streams
+        from softcount.cli.outputs import ready_streams
 
         with ready_streams():
             super().invoke(ctx)
@@ -82,11 +86,13 @@ class NoPandas:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        """Nothing, so that others look for the module; pandas is refused."""
         if name == "pandas":
             raise ModuleNotFoundError("the command line does without pandas", name=name)
 
 
 def say_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    """Say the version and end."""
     if asked and not ctx.resilient_parsing:
         import softcount
 

@@ -16,12 +16,14 @@ from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
+    from softcount.sources.bytestream import Progress
+    from softcount.sources.source import Source
     from softcount.table import Key, Table
-    from softcount.table.bytestream import Progress
-    from softcount.table.source import Source
 
-Way = Literal["lines", "document"]
+TextUnit = Literal["lines", "document"]
 """Each line of DATA is a document, or the whole of it is one."""
+
+UNITS: dict[TextUnit, str] = {"lines": "each line as a document", "document": "the whole as a document"}
 
 FIRST_LINES = 50
 FEW_LINES = 5
@@ -35,33 +37,39 @@ TABLES = (".csv", ".tsv", ".tab")
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """How the cells and lines of DATA are read; the way is None where its content decides.
+class InputFormat:
+    """How the cells and lines of DATA are read, and what a document is: None where the content decides.
 
-    `loose` is the way of a file that is no table, where text is all that the model reads.
+    `default_unit` is what a document is in a file that is no table, where text is all that the model reads.
     """
 
     missing: tuple[str, ...] = ()
     no_header: bool = False
-    way: Way | None = None
-    loose: Way = "lines"
+    unit: TextUnit | None = None
+    default_unit: TextUnit = "lines"
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything was said of how to read DATA."""
+        return bool(self.missing or self.no_header or self.unit)
 
     @property
     def options(self) -> tuple[str, ...]:
         """What to say again on the command line, for other commands to read DATA the same way."""
-        return (*(["--no-header"] if self.no_header else []), *([f"--{self.way}"] if self.way else []))
+        return (*(["--no-header"] if self.no_header else []), *([f"--{self.unit}"] if self.unit else []))
 
 
 # -- to learn from
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextSettings:
     """What was asked of all columns of text: the settings of the family `Text`, by name."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def family(self) -> Any:
+        """The family that models words so."""
         from softcount.families.text_family import Text
 
         return Text(**self.settings)
@@ -78,16 +86,16 @@ class Texts:
         return dict.fromkeys(found, self.family())
 
 
-def source_of(data: str, cells: Cells, progress: Progress) -> Source:
+def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
     """The rows of DATA."""
+    from softcount.sources.bytestream import TextFile
+    from softcount.sources.detect import from_path, open_source
+    from softcount.sources.document_files import LinesSource
     from softcount.table import MISSING
-    from softcount.table.bytestream import TextFile
-    from softcount.table.documents import LinesSource
-    from softcount.table.opening import from_path, open_source
 
-    if cells.way == "lines":
+    if form.unit == "lines":
         return from_path(data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress)))
-    return open_source(data, cells.missing or MISSING, not cells.no_header, progress)
+    return open_source(data, form.missing or MISSING, not form.no_header, progress)
 
 
 def _of_lines(path: str, name: str) -> str:
@@ -99,7 +107,7 @@ def _of_lines(path: str, name: str) -> str:
 
 def may_hold_classes(data: str) -> bool:
     """Whether DATA may be documents in folders, which are their classes, by looking at how it begins."""
-    from softcount.table.shelves import is_tar
+    from softcount.sources.archives import is_tar
 
     if os.path.isdir(data):
         return True
@@ -109,32 +117,32 @@ def may_hold_classes(data: str) -> bool:
 # -- to be answered for
 
 
-def source_like(fitted: Fitted, data: str, cells: Cells, progress: Progress) -> Source:
+def source_like(fitted: Fitted, data: str, form: InputFormat, progress: Progress) -> Source:
     """The rows of DATA for a model: a table, or documents where the model reads text.
 
     Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
     reads and the first line does not name its column: then each line is a document.
     """
-    from softcount.table.opening import from_path
+    from softcount.sources.detect import from_path
 
-    return from_path(data, partial(_like, fitted, cells, progress))
+    return from_path(data, partial(_like, fitted, form, progress))
 
 
-def _like(fitted: Fitted, cells: Cells, progress: Progress, path: str, name: str) -> Source:
-    from softcount.table.bytestream import TextFile
-    from softcount.table.documents import DocumentsSource, LinesSource, one_document
-    from softcount.table.opening import file_source
-    from softcount.table.shelves import shelf_of
+def _like(fitted: Fitted, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
+    from softcount.sources.archives import archive_of
+    from softcount.sources.bytestream import TextFile
+    from softcount.sources.detect import file_source
+    from softcount.sources.document_files import DocumentsSource, LinesSource, one_document
 
-    shelf = shelf_of(_of_lines(path, name) if cells.way == "lines" else path, name, progress)
+    shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
     if shelf is not None:
         return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
-    way = cells.way or (None if cells.no_header else _loose_way(fitted, cells, path, name))
-    if way == "document":
+    unit = form.unit or (None if form.no_header else _guessed_unit(fitted, form, path, name))
+    if unit == "document":
         return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
-    if way == "lines":
+    if unit == "lines":
         return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
-    return file_source(path, name, cells.missing or fitted.schema.missing, not cells.no_header, progress)
+    return file_source(path, name, form.missing or fitted.schema.missing, not form.no_header, progress)
 
 
 def text_column(fitted: Fitted, what: str) -> Any:
@@ -148,10 +156,10 @@ def text_column(fitted: Fitted, what: str) -> Any:
     raise DataError(f"{what}, but the model reads {len(keys)} columns of text. Give it a table with {columns}.")
 
 
-def _loose_way(fitted: Fitted, cells: Cells, path: str, name: str) -> Way | None:
-    """The way of a file that is no table: text is all the model reads, and no header names its column."""
-    from softcount.table.bytestream import first_bytes
-    from softcount.table.parquet import MAGIC
+def _guessed_unit(fitted: Fitted, form: InputFormat, path: str, name: str) -> TextUnit | None:
+    """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
+    from softcount.sources.bytestream import first_bytes
+    from softcount.sources.parquet import MAGIC
 
     key = fitted.schema.only_text
     if key is None or first_bytes(path, len(MAGIC)) == MAGIC:
@@ -165,15 +173,14 @@ def _loose_way(fitted: Fitted, cells: Cells, path: str, name: str) -> Way | None
         remedy = "Name it there" + (" (or --no-header)" if re.fullmatch(r"c\d+", str(key)) else "")
         raise DataError(
             f"{name} {looks}, and its first line does not name the column that the model reads, {str(key)!r}.\n"
-            f"  {remedy}; to take "
-            + ("each line as a document: --lines" if cells.loose == "lines" else "the whole as a document: --document")
+            f"  {remedy}; to take {UNITS[form.default_unit]}: --{form.default_unit}"
         )
-    return cells.loose
+    return form.default_unit
 
 
 def _first_lines(path: str, name: str) -> list[str]:
-    from softcount.table.bytestream import TextFile
-    from softcount.table.documents import lines_of
+    from softcount.sources.bytestream import TextFile
+    from softcount.sources.document_files import lines_of
 
     found = lines_of(TextFile(path, name).blocks(quiet=True))
     return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
@@ -181,7 +188,7 @@ def _first_lines(path: str, name: str) -> list[str]:
 
 def _as_cells(line: str) -> list[list[str]]:
     """The cells of a line under each delimiter that a table may have."""
-    from softcount.table.dialect import DELIMITERS
+    from softcount.sources.csv_rows import DELIMITERS
 
     found = []
     for delimiter in DELIMITERS:
@@ -193,16 +200,16 @@ def _as_cells(line: str) -> list[list[str]]:
 
 
 @contextmanager
-def may_be_lines(data: str, cells: Cells) -> Iterator[None]:
+def may_be_lines(data: str, form: InputFormat) -> Iterator[None]:
     """Where DATA cannot be used as a table and its lines are sentences, the error says how to read those."""
     try:
         yield
     except DataError as error:
-        raise _if_lines(error, data, cells) from None
+        raise _if_lines(error, data, form) from None
 
 
-def _if_lines(error: DataError, data: str, cells: Cells) -> DataError:
-    if type(error) is not DataError or cells.way is not None or not os.path.isfile(data):
+def _if_lines(error: DataError, data: str, form: InputFormat) -> DataError:
+    if type(error) is not DataError or form.unit is not None or not os.path.isfile(data):
         return error
     try:
         lines = [line for line in _first_lines(data, data) if line.strip()]
@@ -224,7 +231,7 @@ def table_width(lines: list[str]) -> int:
     >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
     2
     """
-    from softcount.table.dialect import DELIMITERS
+    from softcount.sources.csv_rows import DELIMITERS
 
     for delimiter in DELIMITERS:
         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 import click
@@ -30,7 +29,7 @@ def command(name: str | None, keep: str | None) -> None:
 
     chosen = name or next(iter(TABLES))
     table = table_path(chosen)
-    with place(keep) as folder, working_in(folder):
+    with place(keep) as folder, chdir(folder):
         shutil.copyfile(table, table.name)
         for line in commands(table.name, TABLES[chosen], QUESTIONS.get(chosen)):
             perform(line)
@@ -65,13 +64,3 @@ def place(keep: str | None) -> Iterator[Path]:
         return
     Path(keep).mkdir(parents=True, exist_ok=True)
     yield Path(keep)
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli.options import (
-    cell_options,
-    data_argument,
-    document_option,
-    json_option,
-    lines_option,
-    model_argument,
-    output_option,
-    way_of,
-)
+from softcount.cli import options
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.cli.row_reasons import Told
+    import pyarrow as pa
+
+    from softcount.cli.data_input import InputFormat
+    from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.marking_words import DocumentWords
+    from softcount.report.answer_page import ExplainedRow
     from softcount.report.page import Page
-    from softcount.table import Table
+    from softcount.table import Chunk, Chunks, Table
 
 EPILOG = """\b
 Examples:
@@ -43,94 +41,175 @@ document, as for `softcount predict`."""
 
 
 @click.command("explain", epilog=EPILOG, short_help="Say why a row got its class, column by column.")
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option(
     "--row", "rows", multiple=True, type=click.IntRange(1), metavar="N", help="A row to explain. May be repeated."
 )
 @click.option("--against", metavar="CLASS", help="The class to compare with.  [default: the runner-up]")
-@cell_options
-@lines_option
-@document_option
-@output_option("Write the CSV here instead of to standard output.")
-@json_option
-def command(
+@options.format_options(document=True)
+@options.output_option("Write the CSV here instead of to standard output.")
+@options.json_option
+def command(  # noqa: PLR0913 - what can be asked for
     model: str,
     data: str,
     rows: tuple[int, ...],
     against: str | None,
-    missing: tuple[str, ...],
-    no_header: bool,
-    lines: bool,
-    document: bool,
+    form: InputFormat,
     output: str | None,
     json_wanted: bool,
 ) -> None:
     """Say why each row of DATA, or the document that it is, got its class from MODEL."""
-    from softcount.cli import library_calls as engine
-    from softcount.cli.data_input import Cells
-    from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
-    from softcount.cli.prediction_notes import say_what_was_met
-    from softcount.cli.row_reasons import every_row, some_rows
-    from softcount.run.progress import progress_on
+    from softcount.cli import library_calls as library
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.outputs import check_output, progress, put_answer, put_rows
 
-    cells = Cells(missing, no_header, way_of(lines, document), loose="lines" if rows else "document")
-    refuse_overwriting(output, model, data)
-    check_output(output)
-    fitted = engine.load(model)
-    with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, cells, tell)
+    form = replace(form, default_unit="lines" if rows else "document")
+    check_output(output, model, data)
+    fitted = library.load(model)
+    with progress() as tell:
+        table = library.open_like(fitted, data, form, tell)
         title = document_title(table, data)
         if rows or title is not None:
-            reasons, told = some_rows(fitted, table, rows or (1,), against, title)
+            reasons, few = some_rows(fitted, table, rows or (1,), against, title)
         else:
-            reasons, told = every_row(fitted, table, against), []
-    if told and output is None:
-        put_told(fitted, told, json_wanted)
+            reasons, few = every_row(fitted, table, against), []
+    if few and output is None:
+        documents = (explained_document(fitted, row) for row in few)
+        put_answer(lambda: list(documents), lambda: explained_page(fitted, few), json_wanted)
     else:
         put_rows(reasons, output, json_wanted)
-    say_what_was_met(fitted, table, cells=not told)
+    say_prediction_notes(fitted, table, cells=not few)
 
 
 def document_title(table: Table, data: str) -> str | None:
     """What to call the one document that DATA is; None where it is a table."""
     from softcount.cli.outputs import STANDARD
-    from softcount.table.source import ArrowSource
+    from softcount.sources.in_memory import ArrowSource
 
     if not isinstance(table.source, ArrowSource):
         return None
     return "The document" if data == STANDARD else data
 
 
-def put_told(fitted: Fitted, told: list[Told], json_wanted: bool) -> None:
-    """What there is to tell about a few rows, as pages or as one JSON document."""
-    from softcount.cli.outputs import put_document, put_page
-
-    if json_wanted:
-        put_document([told_document(fitted, row) for row in told])
-    else:
-        put_page(told_page(fitted, told))
-
-
-def told_page(fitted: Fitted, told: list[Told]) -> Page:
+def explained_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
+    """What there is to say about a few rows, for a person."""
+    from softcount.report.answer_page import add_reasons
     from softcount.report.class_page import class_names
     from softcount.report.page import Page
-    from softcount.report.reason_page import add_reasons
     from softcount.report.word_page import add_moved
 
     called = dict(zip(map(str, fitted.names), class_names(fitted), strict=True))
     page = Page()
-    for row in told:
-        add_reasons(page, row.line, row.cells, called, row.title, row.probability, fitted.calibration is not None)
+    for row in few:
+        add_reasons(page, row, called, fitted.calibration is not None)
         for found, document in row.words:
             add_moved(page, fitted, found, document)
     return page
 
 
-def told_document(fitted: Fitted, row: Told) -> dict[str, Any]:
+def explained_document(fitted: Fitted, row: ExplainedRow) -> dict[str, Any]:
     """A row's figures by column and, where the model reads text, its words and where they stand."""
-    from softcount.report.reason_page import PROBABILITY, WORDS
+    from softcount.report.answer_page import PROBABILITY, WORDS
     from softcount.report.word_page import moved_document
 
     document = dict(row.line) | {PROBABILITY: row.probability}
     return document | {WORDS: [moved_document(fitted, *pair) for pair in row.words]} if row.words else document
+
+
+def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
+    """The chunks that hold the rows (counted from 1); every chunk where none are named."""
+    from softcount.table import Chunks
+
+    wanted, kept, n_rows = set(rows), [], 0
+    for chunk in fitted.chunks(table):
+        n_rows += chunk.n_rows
+        here = range(chunk.start + 1, chunk.start + chunk.n_rows + 1)
+        if not wanted or not wanted.isdisjoint(here):
+            kept.append(chunk)
+    for row in sorted(wanted):
+        if row > n_rows:
+            raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
+    return Chunks(kept, n_rows)
+
+
+def every_row(fitted: Fitted, table: Table, against: str | None) -> pa.Table:
+    """A line of reasons for every row."""
+    from softcount.fitted.explain import explained
+    from softcount.report.answer_page import reasons_table, rows_of
+
+    kept: Any = chunks_with(fitted, table, ())
+    rows = rows_of(kept.chunks)
+    return _with_files(table, reasons_table(fitted, explained(fitted, kept, _other(fitted, against)), rows), rows)
+
+
+def some_rows(
+    fitted: Fitted, table: Table, rows: Sequence[int], against: str | None, title: str | None
+) -> tuple[pa.Table, list[ExplainedRow]]:
+    """A line of reasons for each of the rows, counted from 1, and all there is to tell about it."""
+    from softcount.fitted.explain import explained
+    from softcount.fitted.marking_words import row_of
+    from softcount.report.answer_page import ExplainedRow, reasons_table
+    from softcount.run.threads import Threads
+    from softcount.table import Chunks
+
+    other = _other(fitted, against)
+    kept: Any = chunks_with(fitted, table, rows)
+    single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
+    why = explained(fitted, single, other)
+    _refuse_itself(rows, why, against, title)
+    reasons = _with_files(table, reasons_table(fitted, why, rows), rows)
+    with Threads() as threads:
+        likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
+    found = []
+    for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
+        words = _words(fitted, table, chunk, other)
+        file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
+        named = title or f"Row {chunk.start + 1}{file}"
+        found.append(ExplainedRow(line, _cells(fitted, chunk, words), named, probability, words))
+    return reasons, found
+
+
+def _refuse_itself(rows: Sequence[int], why: Explanation, against: str | None, title: str | None) -> None:
+    """Raise where a row is in the very class that it is to be compared with."""
+    if against is None:
+        return
+    for row, same in zip(rows, why.chosen == why.against, strict=True):
+        if same:
+            raise DataError(
+                f"{title or f'row {row}'} is in class {against!r} itself. "
+                "Name another class with --against, or leave that out for the runner-up."
+            )
+
+
+def _with_files(table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
+    """The lines with the file of each row, where each row is a file."""
+    from softcount.report.answer_page import FILE
+
+    files = table.source.files
+    return reasons if not files else reasons.add_column(1, FILE, [[files[row - 1] for row in rows]])
+
+
+def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[DocumentWords, str | None]]:
+    """The words of each column of text in a chunk's only row, and the document they are in."""
+    from softcount.fitted.marking_words import explain_words
+    from softcount.table import document_at
+
+    found = explain_words(fitted, chunk, other) if fitted.schema.texts else []
+    return [(part, document_at(table, part.key, chunk.start)) for part in found]
+
+
+def _cells(fitted: Fitted, chunk: Chunk, words: list[tuple[DocumentWords, str | None]]) -> dict[str, str]:
+    """What the row holds; a document is told by how it begins."""
+    from softcount.fitted.answers import label
+    from softcount.report.answer_page import cells_of
+    from softcount.report.word_page import beginning
+
+    held = cells_of(fitted, [chunk], chunk.start + 1)
+    return {**held, **{label(part.key): beginning(text) for part, text in words}}
+
+
+def _other(fitted: Fitted, against: str | None) -> Any:
+    from softcount.cli.named_columns import class_value
+
+    return None if against is None else class_value(fitted, against, "--against")

@@ -57,15 +57,12 @@ def message_lines(error: Exception) -> list[str]:
     if isinstance(error, OSError) and error.strerror:
         return [_system_line(error)]
     if exit_code(error) != INTERNAL:
-        return _own_lines(str(error)) or [_unsaid(error)]
+        unsaid = "not enough memory" if isinstance(error, MemoryError) else type(error).__name__
+        return _own_lines(str(error)) or [unsaid]
     return [
         f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",
         "This is a fault of softcount, not of your data. SOFTCOUNT_DEBUG=1 shows where it happened.",
     ]
-
-
-def _unsaid(error: Exception) -> str:
-    return "not enough memory" if isinstance(error, MemoryError) else type(error).__name__
 
 
 def _own_lines(message: str) -> list[str]:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli.options import (
-    CRITERIA,
-    HOW,
-    METHODS,
-    Classes,
-    PriorWord,
-    data_argument,
-    json_option,
-    lines_option,
-    output_option,
-    reading_options,
-    seed_option,
-)
-from softcount.cli.text_options import TextCommand, settings_of, text_options
+from softcount.cli import options
+from softcount.cli.failures import INTERRUPTED
+from softcount.cli.outputs import say
 
 if TYPE_CHECKING:
     from softcount.cli.library_calls import FitRequest
+
 
 SUFFIXES = {".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather"}
 """Endings of data files, taken off to name the model."""
@@ -53,25 +47,37 @@ Ctrl-C while classes are looked for keeps the best so far, saves it, and ends wi
 Ctrl-C stops at once."""
 
 
-@click.command("fit", cls=TextCommand, epilog=EPILOG, short_help="Learn a model from a table.")
-@data_argument
+@click.command("fit", cls=options.TextCommand, epilog=EPILOG, short_help="Learn a model from a table.")
+@options.data_argument
 @click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
 @click.option(
-    "--classes", type=Classes(), metavar="N|auto", help="How many classes to look for (no --target).  [default: auto]"
+    "--classes",
+    type=options.class_number,
+    metavar="N|auto",
+    help="How many classes to look for (no --target).  [default: auto]",
 )
 @click.option(
     "--criterion",
-    type=click.Choice(CRITERIA),
+    type=click.Choice(options.CRITERIA),
     help="What chooses the number of classes: evidence (Cheeseman-Stutz), BIC, ICL, or the likelihood of rows held "
     "out (cv).  [default: evidence]",
 )
-@reading_options
-@lines_option
-@text_options
+@options.kind_option
+@options.format_options()
+@options.text_options
 @click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
-@click.option("--prior", type=PriorWord(), help="Imagined counts per level: a number, or auto, flat, jeffreys, row.")
 @click.option(
-    "--estimate", type=click.Choice(HOW), default="mean", show_default=True, help="How counts become parameters."
+    "--prior",
+    type=options.prior_word,
+    metavar="A",
+    help="Imagined counts per level: a number, or auto, flat, jeffreys, row.",
+)
+@click.option(
+    "--estimate",
+    type=click.Choice(options.HOW),
+    default="mean",
+    show_default=True,
+    help="How counts become parameters.",
 )
 @click.option(
     "--holdout",
@@ -84,7 +90,7 @@ Ctrl-C stops at once."""
 )
 @click.option(
     "--calibrate",
-    type=click.Choice(METHODS),
+    type=click.Choice(options.METHODS),
     help="Correct the model's probabilities by what rows held out show: one number (temperature), or a curve for "
     "every class (isotonic).",
 )
@@ -94,34 +100,29 @@ Ctrl-C stops at once."""
     metavar="W",
     help="What a row without a target counts beside one that has it.  [default: 1]",
 )
-@seed_option
+@options.seed_option
 @click.option("--starts", type=click.IntRange(1), metavar="N", help="Starts of the search for classes.  [default: 10]")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
-@output_option("The model file.  [default: DATA's name with .sc, in this folder]")
-@json_option
+@options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
+@options.json_option
 def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> None:
     """Learn a model from the table DATA and say what it found.
 
     Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
     most, and what was missing or left out; saves the model.
     """
-    from softcount.cli import library_calls as engine
-    from softcount.cli.data_input import Texts, may_hold_classes
-    from softcount.cli.outputs import check_output, refuse_overwriting
+    from softcount.cli import library_calls as library
+    from softcount.cli.data_input import TextSettings, may_hold_classes
+    from softcount.cli.outputs import check_output
 
     check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
 
     saved = output or default_output(data)
-    if saved == "-" and at_terminal():
+    if saved == "-" and sys.stdout.isatty():
         raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
-    refuse_overwriting(saved, data)
-    check_output(saved)
-    request = engine.FitRequest(data=data, texts=Texts(settings_of(asked)), **asked)
+    check_output(saved, data)
+    request = library.FitRequest(data=data, texts=TextSettings(options.settings_of(asked)), **asked)
     run(request, saved, json_wanted)
-
-
-def at_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 LOOKING = ("classes", "criterion", "starts")
@@ -164,22 +165,45 @@ def default_output(data: str) -> str:
 
 
 def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
-    from softcount.cli import library_calls as engine
-    from softcount.cli.interrupt import end_interrupted, interruptible
-    from softcount.cli.outputs import put_document, put_page
-    from softcount.report.fit_page import FitReport, fit_document, fit_page
-    from softcount.run.progress import progress_on
+    """Learn, save, and say what was found."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.outputs import progress, put_answer
+    from softcount.report.model_page import FitReport, fit_document, fit_page
 
-    with progress_on(sys.stderr) as tell, interruptible():
-        learned = engine.fit(request, tell)
-    engine.save(learned.fitted, saved)
-    criterion = request.criterion or engine.DEFAULT_CRITERION
-    report = FitReport(
-        learned.fitted, learned.evaluation, learned.n_rows, saved, request.data, criterion, request.cells.options
-    )
-    if json_wanted:
-        put_document(fit_document(report))
-    else:
-        put_page(fit_page(report), on_error_stream=saved == "-")
-    if learned.fitted.interrupted:
-        end_interrupted(saved)
+    with progress() as tell, interruptible():
+        fitted, evaluation, n_rows = library.fit(request, tell)
+    library.save(fitted, saved)
+    criterion = request.criterion or library.DEFAULT_CRITERION
+    report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options)
+    put_answer(lambda: fit_document(report), lambda: fit_page(report), json_wanted, on_error_stream=saved == "-")
+    if fitted.interrupted:
+        kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
+        say(f"interrupted: {kept}")
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """The first Ctrl-C is a KeyboardInterrupt, which the search for classes answers with what it has; the second ends.
+
+    A process that was told to ignore Ctrl-C (nohup, a script in the background) goes on ignoring it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, _keep)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _keep(number: int, frame: Any) -> None:
+    signal.signal(signal.SIGINT, _stop)
+    raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: Any) -> None:
+    say("error: interrupted twice; nothing was saved")
+    raise SystemExit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Every call the commands make to the library below: reading, learning, answering."""
+"""Reading, learning, loading and saving, as the commands want it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softcount.cli.data_input import Cells, Texts, may_be_lines, source_like, source_of
+from softcount.cli.data_input import InputFormat, TextSettings, may_be_lines, source_like, source_of
 from softcount.errors import DataError, ModelFileError
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
     from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.classes import Sorting
     from softcount.fitted.fitted_model import Fitted
     from softcount.learn.kmeans.fit_kmeans import Centres
     from softcount.models.declared import Declared
     from softcount.run.threads import Threads
+    from softcount.sources.source import Source
     from softcount.table import Key, Schema, Table
-    from softcount.table.source import Source
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
@@ -40,8 +38,7 @@ class FitRequest:
     target: str | None = None
     classes: int | str | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    no_header: bool = False
+    form: InputFormat = field(default_factory=InputFormat)
     weight: str | None = None
     prior: float | str | None = None
     estimate: str = "mean"
@@ -52,27 +49,13 @@ class FitRequest:
     criterion: str | None = None
     starts: int | None = None
     jobs: int | None = None
-    texts: Texts = field(default_factory=Texts)
-    lines: bool = False
+    texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
-
-    @property
-    def cells(self) -> Cells:
-        return Cells(self.missing, self.no_header, "lines" if self.lines else None)
 
     @property
     def looks_for_classes(self) -> bool:
         """Whether something was asked that only makes sense where the classes are not known."""
         return any(asked is not None for asked in (self.classes, self.criterion, self.starts))
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """A model, how it did on unseen rows (None: not tried), and how many rows it saw."""
-
-    fitted: Fitted
-    evaluation: Evaluation | None
-    n_rows: int
 
 
 # -- reading
@@ -83,30 +66,29 @@ def declared(kinds: Mapping[Any, Any]) -> Declared:
     from softcount.families import FAMILIES
     from softcount.models.declared import read_kinds
 
-    blocks = {name for name, family in FAMILIES.items() if family.block}
-    return read_kinds({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in kinds.items()})
+    return read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in kinds.items()})
 
 
-def open_data(data: str, asked: Declared, cells: Cells, tell: Tell = keep_quiet) -> Table:
+def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """The table to learn from, its first rows looked at."""
-    with may_be_lines(data, cells):
-        return _table_of(source_of(data, cells, _bytes_read(tell)), asked, cells)
+    with may_be_lines(data, form):
+        return _table_of(source_of(data, form, _bytes_read(tell)), asked, form)
 
 
-def _table_of(source: Source, asked: Declared, cells: Cells, **sides: Any) -> Table:
+def _table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
     from softcount.table import MISSING, open_table
 
     kinds: Any = asked.forced
-    return open_table(source, kinds=kinds, missing=cells.missing or MISSING, **sides)
+    return open_table(source, kinds=kinds, missing=form.missing or MISSING, **sides)
 
 
-def open_like(fitted: Fitted, data: str, cells: Cells, tell: Tell = keep_quiet) -> Table:
+def open_like(fitted: Fitted, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
     from softcount.table import open_table
 
-    with may_be_lines(data, cells) if fitted.schema.texts else nullcontext():
-        source = source_like(fitted, data, cells, _bytes_read(tell))
-        return open_table(source, schema=fitted.schema, missing=cells.missing or fitted.schema.missing)
+    with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
+        source = source_like(fitted, data, form, _bytes_read(tell))
+        return open_table(source, schema=fitted.schema, missing=form.missing or fitted.schema.missing)
 
 
 def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
@@ -131,26 +113,26 @@ def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
 # -- learning
 
 
-def fit(request: FitRequest, tell: Tell) -> Learned:
-    """Learn what was asked for and try it on unseen rows."""
+def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int]:
+    """The model that was asked for, how it did on unseen rows (None: not tried), and how many rows it saw."""
     from softcount.run.threads import Threads
 
-    with may_be_lines(request.data, request.cells):
-        request, asked, table = opened(request, tell)
+    with may_be_lines(request.data, request.form):
+        request, asked, table = open_request(request, tell)
     with Threads(request.jobs) as threads:
-        if request.target is None:
-            return Learned(_grouped(request, asked, table, threads, tell), None, table.n_rows or 0)
-        fitted = _labelled(request, asked, table, threads, tell)
-        tried = None if fitted.interrupted else _evaluated(request, asked, table, threads)
-        return Learned(fitted, tried, table.n_rows or 0)
+        fitted = _learned(request, asked, table, threads, tell)
+        tried = None
+        if request.target is not None and not fitted.interrupted:
+            tried = _evaluated(request, asked, table, threads)
+        return fitted, tried, table.n_rows or 0
 
 
-def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:
+def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:
     """The table to learn from, what is asked of its columns, and the request with its target settled.
 
     Documents in folders are learned from to tell the folder, unless classes are to be looked for.
     """
-    source = source_of(request.data, request.cells, _bytes_read(tell))
+    source = source_of(request.data, request.form, _bytes_read(tell))
     chosen = None if request.target is not None or request.looks_for_classes else source.default_target
     if chosen in request.kinds:  # declared a feature, or nothing
         chosen = None
@@ -158,11 +140,11 @@ def opened(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table
     if request.target is None:
         _refuse_unlabelled(request)
     asked, sides = declared(request.kinds), {"target": request.target, "weight": request.weight}
-    table = _table_of(source, asked, request.cells, **sides)
+    table = _table_of(source, asked, request.form, **sides)
     kinds, notes = request.texts.kinds(table), table.notes
     if kinds:
-        asked = declared({**request.kinds, **kinds})  # type: ignore[dict-item]
-        table = _table_of(source, asked, request.cells, **sides)
+        asked = declared({**request.kinds, **kinds})
+        table = _table_of(source, asked, request.form, **sides)
         table.notes = notes
     if chosen:
         table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
@@ -181,43 +163,31 @@ def _refuse_unlabelled(request: FitRequest) -> None:
             )
 
 
-def _labelled(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
-    from softcount.evaluate.calibrate import calibrated
-    from softcount.learn.labelled import fit_labelled
+def _learned(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
+    """The model of the target's classes, or of those asked for, or of as many as the criterion likes best."""
+    from softcount.evaluate.learn_model import ClassSearch, learn_model
 
-    plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
-    fitted = fit_labelled(table, plan, threads)
-    if request.calibrate is None or fitted.interrupted:
-        return fitted
-    return calibrated(fitted, table, replace(plan, watch=None), threads, request.calibrate)
+    if request.target is not None:
+        plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
+        return learn_model(table, plan, threads, calibration=request.calibrate)
+    from softcount.learn.groups import Starts
 
-
-def _grouped(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
-    """The classes asked for, or as many as the criterion likes best."""
-    from softcount.learn.choose import fit_auto
-    from softcount.learn.groups import Starts, fit_groups
-
-    plan = _plan(request, asked, "row", starts_told(tell))
-    starts = Starts(1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
-    if isinstance(request.classes, int):
-        return fit_groups(table, plan, replace(starts, groups=request.classes), threads)
-    return fit_auto(table, plan, starts, threads, request.criterion or DEFAULT_CRITERION)
+    number = request.classes if isinstance(request.classes, int) else None
+    starts = Starts(number or 1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
+    search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
+    return learn_model(table, _plan(request, asked, "row", starts_told(tell)), threads, search)
 
 
 def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) -> Any:
-    from softcount.learn.em import Stop
     from softcount.learn.plan import Plan
+    from softcount.learn.rules import Stop
 
-    chosen = prior if request.prior is None else request.prior
-    how: Any = request.estimate
-    stop = Stop(accelerate=True)
-    weight = 1.0 if request.unlabelled_weight is None else request.unlabelled_weight
     return Plan(
         declared=asked,
-        prior=chosen,
-        estimate=how,
-        unlabelled_weight=weight,
-        stop=stop,
+        prior=prior if request.prior is None else request.prior,
+        estimate=request.estimate,  # type: ignore[arg-type]  # one of the words that the option takes
+        unlabelled_weight=1.0 if request.unlabelled_weight is None else request.unlabelled_weight,
+        stop=Stop(accelerate=True),
         target=request.target,
         watch=watch,
     )
@@ -238,7 +208,7 @@ def _evaluated(request: FitRequest, asked: Declared, table: Table, threads: Thre
 # -- models
 
 
-class OnlyCentres(ModelFileError):
+class KMeansFile(ModelFileError):
     """A file of k-means where a model of probabilities is wanted; it holds the centres and their columns' names."""
 
     def __init__(self, path: str, centres: Centres, names: list[str]) -> None:
@@ -254,13 +224,14 @@ def load(path: str) -> Fitted:
     from softcount.files.archive import read
     from softcount.files.centres_part import holds_centres
     from softcount.files.model_file import load_model
-    from softcount.files.vocabulary_part import refuse_vocabulary
+    from softcount.files.text_part import refuse_vocabulary
 
     document, arrays = read(Path(path))
     if holds_centres(document):
         raise _centres(path, document, arrays)
     refuse_vocabulary(path, document)
-    return load_model(path, (document, arrays))[0]
+    found: Fitted = load_model(path, document, arrays)[0]
+    return found
 
 
 def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFileError:
@@ -268,17 +239,13 @@ def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray])
 
     try:
         centres = centres_of(document, arrays)
-        names = _column_names(document["estimator"]["columns"], centres.centres.shape[1])
+        width = centres.centres.shape[1]
+        names = document["estimator"]["columns"]["names"] or range(width)
+        if len(names) != width:
+            raise ModelFileError(f"{width} columns have {len(names)} names.")
     except (ModelFileError, KeyError, TypeError, ValueError) as error:
         return ModelFileError(f"{path}: its centres make no sense ({error}).")
-    return OnlyCentres(path, centres, names)
-
-
-def _column_names(columns: Mapping[str, Any], width: int) -> list[str]:
-    names = columns["names"] or range(width)
-    if len(names) != width:
-        raise ModelFileError(f"{width} columns have {len(names)} names.")
-    return [str(name) for name in names]
+    return KMeansFile(path, centres, [str(name) for name in names])
 
 
 def save(fitted: Fitted, output: str) -> None:
@@ -294,47 +261,3 @@ def save(fitted: Fitted, output: str) -> None:
         path = Path(folder) / "model.sc"
         save_model(fitted, path)
         put_bytes(path.read_bytes(), output)
-
-
-# -- answers
-
-
-def proba(fitted: Fitted, table: Table) -> np.ndarray:
-    """(rows x classes) probability of each class."""
-    from softcount.run.threads import Threads
-
-    with Threads() as threads:
-        return fitted.proba(table, threads)
-
-
-def sort_rows(fitted: Fitted, table: Table, anomalies: int) -> Sorting:
-    """The table's rows, sorted into the model's classes."""
-    from softcount.fitted.classes import sort_rows as sort
-    from softcount.run.threads import Threads
-
-    with Threads() as threads:
-        return sort(fitted, table, threads, odd=anomalies)
-
-
-def anomaly_scores(fitted: Fitted, table: Table) -> np.ndarray:
-    """How much more surprising each row is than is usual in its class."""
-    from softcount.fitted.classes import anomaly_scores as scores
-    from softcount.run.threads import Threads
-
-    with Threads() as threads:
-        return scores(fitted, table, threads)
-
-
-def query(fitted: Fitted, of: Key, given: Mapping[Key, Any]) -> Any:
-    from softcount.fitted.answers import query as ask
-
-    return ask(fitted, of, given)
-
-
-def sample(fitted: Fitted, n: int, given: Mapping[Key, Any], seed: int) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-
-    from softcount.fitted.answers import sampled
-
-    return pa.table(sampled(fitted, n, given, np.random.default_rng(seed)))

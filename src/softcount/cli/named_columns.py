@@ -1,19 +1,22 @@
-"""Columns and values named on the command line, found in a model."""
+"""Columns beside those of a model: named on the command line, or met in a table, which its owner wants to know."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from softcount.cli.outputs import say
 from softcount.errors import DataError
+from softcount.report.page import key_text
+from softcount.report.plain_text import counted, listed
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
-    from softcount.table.schema import Key
+    from softcount.table import Key, Table
 
 
 def column_key(fitted: Fitted, name: str, option: str) -> Key:
@@ -48,11 +51,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     near = get_close_matches(name, names, n=1)
-    if near:
-        return f"Did you mean {near[0]!r}?"
-    from softcount.report.plain_text import listed
-
-    return f"It has {listed(names, most=20)}."
+    return f"Did you mean {near[0]!r}?" if near else f"It has {listed(names, most=20)}."
 
 
 def understood_given(fitted: Fitted, texts: Iterable[str]) -> dict[Key, Any]:
@@ -85,7 +84,10 @@ def _value(fitted: Fitted, key: Key, text: str) -> Any:
     spec = fitted.schema[key]
     if spec.kind == "text":  # its levels are words, the value is a document
         return text
-    return _finite(key, text) if spec.kind.numeric else _level(spec.levels, text)
+    if spec.kind.numeric:
+        return _finite(key, text)
+    # A level the model has not seen goes on as text: the prior has mass in reserve for it.
+    return next((level for level in spec.levels if str(level) == text), text)
 
 
 def _finite(key: Key, text: str) -> float:
@@ -98,11 +100,6 @@ def _finite(key: Key, text: str) -> float:
     return value
 
 
-def _level(levels: Iterable[Any], text: str) -> Any:
-    # A level the model has not seen goes on as text: the prior has mass in reserve for it.
-    return next((level for level in levels if str(level) == text), text)
-
-
 def class_value(fitted: Fitted, text: str, option: str) -> Any:
     """The class of that name; a mixture's classes are numbers."""
     classes = fitted.classes if fitted.classes is not None else list(range(fitted.n_groups))
@@ -111,3 +108,48 @@ def class_value(fitted: Fitted, text: str, option: str) -> Any:
             return value
     names = [str(value) for value in classes]
     raise DataError(f"{option}: the model has no class {text!r}.\n  {suggestion(text, names)}")
+
+
+def say_prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> None:
+    """Columns that are not there or not known and, where `cells`, cells missing and levels never seen: a note each."""
+    for note in prediction_notes(fitted, table, cells):
+        say(f"note: {note}")
+
+
+def prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
+    """The same as a list."""
+    given: list[Key] = list(table.source.keys)
+    if all(isinstance(spec.key, int) for spec in fitted.schema.fields):
+        given = list(range(len(given)))  # a model of columns without names takes any table by place
+    absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
+    extra = [key for key in given if key not in table.keys and key != fitted.target and key not in table.source.aside]
+    notes = document_notes(table)
+    if absent:
+        notes.append(f"not in the table, so no evidence: {_names(absent)}")
+    if extra:
+        notes.append(f"not in the model, so not used: {_names(extra)}")
+    if cells:
+        notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
+        text = {spec.key for spec in table.schema.stored("bags")}
+        levels = {key: count for key, count in table.unseen.items() if key not in text}
+        texts = {key: count for key, count in table.unseen.items() if key in text}
+        notes += _cells(levels, absent, "cell", "with levels the model has never seen")
+        notes += _cells(texts, absent, "document", "without a word that the model knows")
+    return notes
+
+
+def document_notes(table: Table) -> list[str]:
+    """What documents have to say of themselves: what was left out, and what was not UTF-8."""
+    return [] if table.source.text_file else list(table.source.notes)
+
+
+def _cells(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate: str) -> list[str]:
+    found = {key: count for key, count in counts.items() if count and key not in set(absent)}
+    if not found:
+        return []
+    where = listed([f"{key_text(key)} ({count:,})" for key, count in found.items()])
+    return [f"{counted(sum(found.values()), noun)} {fate}: {where}"]
+
+
+def _names(keys: Iterable[Key]) -> str:
+    return listed([key_text(key) for key in keys])

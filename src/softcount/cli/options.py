@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Literal, TypeVar
 
 import click
+
+from softcount.errors import DataError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -19,84 +22,66 @@ METHODS = ("temperature", "isotonic")
 """Ways to calibrate probabilities."""
 
 
-def data_argument(command: Command) -> Command:
-    return click.argument("data", metavar="DATA")(command)
-
-
-def optional_data_argument(command: Command) -> Command:
-    return click.argument("data", metavar="[DATA]", required=False)(command)
-
-
-def model_argument(command: Command) -> Command:
-    return click.argument("model", metavar="MODEL")(command)
-
-
-def json_option(command: Command) -> Command:
-    return click.option("--json", "json_wanted", is_flag=True, help="Answer with one JSON document.")(command)
+data_argument = click.argument("data", metavar="DATA")
+optional_data_argument = click.argument("data", metavar="[DATA]", required=False)
+model_argument = click.argument("model", metavar="MODEL")
+json_option = click.option("--json", "json_wanted", is_flag=True, help="Answer with one JSON document.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Seed of every random choice; the same seed gives the same answer.",
+)
+given_option = click.option(
+    "--given", "given", multiple=True, metavar="COL=VALUE", help="A column whose value is known. May be repeated."
+)
 
 
 def output_option(help_text: str) -> Callable[[Command], Command]:
+    """Where to write the result."""
     return click.option("-o", "--output", "output", metavar="FILE", help=help_text)
 
 
-def seed_option(command: Command) -> Command:
-    text = "Seed of every random choice; the same seed gives the same answer."
-    return click.option(
-        "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", default=0, show_default=True, help=text
-    )(command)
-
-
-def given_option(command: Command) -> Command:
-    text = "A column whose value is known. May be repeated."
-    return click.option("--given", "given", multiple=True, metavar="COL=VALUE", help=text)(command)
-
-
-def reading_options(command: Command) -> Command:
-    """How a table is read: kinds, words for missing, and whether the first line names the columns."""
-    kind = click.option(
-        "--kind",
-        "kinds",
-        multiple=True,
-        metavar="COL=KIND",
-        callback=understood_kinds,
-        help="Declare a column's kind (categorical, normal, poisson, text, ..., ignore), or a block of columns' "
-        "(x,y=multinormal). May be repeated.",
-    )
-    return kind(cell_options(command))
-
-
-def cell_options(command: Command) -> Command:
-    """How the cells of a file are read, whatever the model."""
-    missing = click.option(
+FORMAT_OPTIONS = (
+    click.option(
         "--missing",
         "missing",
         multiple=True,
         metavar="WORD",
         help="A cell that means missing, instead of the usual (empty, NA, NaN, null, None, ?). May be repeated.",
-    )
-    header = click.option(
-        "--no-header", "no_header", is_flag=True, help="The first line is data; columns are c1, c2, ..."
-    )
-    return missing(header(command))
+    ),
+    click.option("--no-header", "no_header", is_flag=True, help="The first line is data; columns are c1, c2, ..."),
+    click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document."),
+    click.option("--document", "document", is_flag=True, help="The whole of DATA is one document."),
+)
 
 
-def lines_option(command: Command) -> Command:
-    return click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document.")(command)
+def format_options(document: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """How DATA is read, which the command gets as `form`, an `InputFormat`; `document` where it may be a single one."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_form(
+            missing: tuple[str, ...], no_header: bool, lines: bool, document: bool = False, **asked: Any
+        ) -> None:
+            from softcount.cli.data_input import InputFormat
+
+            command(form=InputFormat(missing, no_header, unit_of(lines, document)), **asked)
+
+        for option in reversed(FORMAT_OPTIONS if document else FORMAT_OPTIONS[:-1]):
+            with_form = option(with_form)
+        return with_form
+
+    return decorated
 
 
-def document_option(command: Command) -> Command:
-    return click.option("--document", "document", is_flag=True, help="The whole of DATA is one document.")(command)
-
-
-def lines_way(lines: bool) -> Literal["lines"] | None:
-    return "lines" if lines else None
-
-
-def way_of(lines: bool, document: bool) -> Literal["lines", "document"] | None:
-    """How DATA is to be read; None where its content decides."""
+def unit_of(lines: bool, document: bool) -> Literal["lines", "document"] | None:
+    """What a document is; None where the content of DATA decides."""
     if lines and document:
         raise click.UsageError("--lines and --document cannot both be given")
-    return "document" if document else lines_way(lines)
+    return "document" if document else "lines" if lines else None
 
 
 def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -111,36 +96,141 @@ def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[st
     return kinds
 
 
-class Classes(click.ParamType):
+kind_option = click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="COL=KIND",
+    callback=understood_kinds,
+    help="Declare a column's kind (categorical, normal, poisson, text, ..., ignore), or a block of columns' "
+    "(x,y=multinormal). May be repeated.",
+)
+
+
+def as_number(read: Callable[[str], float], text: str) -> float:
+    """The number that a text is; -1 where it is none."""
+    try:
+        return read(text)
+    except ValueError:
+        return -1
+
+
+def class_number(text: str) -> int | str:
     """A number of classes, or "auto"."""
-
-    name = "N|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if value == "auto" or isinstance(value, int):
-            return value
-        try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            self.fail(f"{value!r} is neither a number of classes (1, 2, ...) nor auto", param, ctx)
-        return number
+    number = as_number(int, text)
+    if text != "auto" and number < 1:
+        raise click.BadParameter(f"{text!r} is neither a number of classes (1, 2, ...) nor auto")
+    return text if text == "auto" else int(number)
 
 
-class PriorWord(click.ParamType):
+PRIORS = ("auto", "flat", "jeffreys", "row")
+
+
+def prior_word(text: str) -> float | str:
     """Imagined counts per level: a number, or the name of a way to choose one."""
+    number = as_number(float, text)
+    if text not in PRIORS and not 0 <= number < float("inf"):
+        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {', '.join(PRIORS)}")
+    return text if text in PRIORS else number
 
-    name = "A"
-    words = ("auto", "flat", "jeffreys", "row")
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value in self.words or isinstance(value, float):
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number < float("inf"):
-            self.fail(f"{value!r} is neither a number from 0 up nor one of {', '.join(self.words)}", param, ctx)
-        return number
+# -- columns of text, under a heading of their own in the help of `fit`
+
+HEADING = "Text columns"
+ENGLISH = "english"
+
+ALIKE = ("min_count", "min_df", "max_df", "drop_top", "stop_words", "ngrams")
+SETTINGS = {"text": "model"} | dict(zip(ALIKE, ALIKE, strict=True))
+"""Each option and the setting of the family `Text` it is."""
+
+
+class TextOption(click.Option):
+    """An option that is listed under the heading for text."""
+
+
+class TextCommand(click.Command):
+    """A command whose options for text stand apart in its help."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options in the help, those for text last."""
+        plain: list[tuple[str, str]] = []
+        apart: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                (apart if isinstance(param, TextOption) else plain).append(record)
+        for heading, records in (("Options", plain), (HEADING, apart)):
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def ngram_range(text: str) -> tuple[int, int]:
+    """The shortest and longest run of words that counts as one: "1-2", or "2" for pairs alone."""
+    from softcount.text.word_rules import LONGEST_RUN
+
+    low, dash, high = text.partition("-")
+    found = int(as_number(int, low)), int(as_number(int, high if dash else low))
+    if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
+        most = f"of at most {LONGEST_RUN:,} words"
+        raise click.BadParameter(f"{text!r} is not a shortest and a longest run {most}, such as 1-2")
+    return found
+
+
+def document_limit(text: str) -> int | float:
+    """A number of documents (3) or a share of them (0.5)."""
+    found = as_number(int if text.isdecimal() else float, text)
+    if found < 0 or (isinstance(found, float) and not found <= 1):
+        raise click.BadParameter(f"{text!r} is neither a number of documents (3) nor a share of them (0.5)")
+    return found
+
+
+def text_options(command: Command) -> Command:
+    """How documents become words, which of them are kept, and how they are modelled."""
+    for name, kind, metavar, text in reversed(OPTIONS):
+        command = click.option(name, cls=TextOption, type=kind, metavar=metavar, help=text)(command)
+    return command
+
+
+OPTIONS: list[tuple[str, Any, str | None, str]] = [
+    (
+        "--text",
+        click.Choice(("multinomial", "bernoulli", "complement")),
+        None,
+        "Words drawn one by one, each there or not, or told by what the other classes hold.  [default: multinomial]",
+    ),
+    ("--min-count", click.IntRange(1), "N", "Keep words that occur at least N times in all.  [default: 1]"),
+    (
+        "--min-df",
+        document_limit,
+        "N|SHARE",
+        "Keep words that are in at least so many documents (3), or a share (0.01).",
+    ),
+    ("--max-df", document_limit, "N|SHARE", "Keep words that are in at most so many documents, or a share (0.5)."),
+    ("--drop-top", click.IntRange(0), "N", "Leave out the N most frequent words.  [default: 0]"),
+    ("--stop-words", str, "english|FILE", "Leave out the words of a list: the built-in one, or those in a file."),
+    ("--ngrams", ngram_range, "N-M", "Count runs of N to M words, such as 1-2.  [default: 1-1]"),
+]
+
+
+def settings_of(asked: dict[str, Any]) -> dict[str, Any]:
+    """The settings of `Text` that were asked for; their options are taken out of `asked`."""
+    found = {setting: asked.pop(option) for option, setting in SETTINGS.items()}
+    if found["stop_words"] is not None:
+        found["stop_words"] = stop_words(found["stop_words"])
+    return {setting: value for setting, value in found.items() if value is not None}
+
+
+def stop_words(said: str) -> str | tuple[str, ...]:
+    """The name of the built-in list, or the words in a file, in lower case, blanks or lines between them."""
+    if said == ENGLISH:
+        return said
+    from softcount.sources.bytestream import TextFile, as_utf8
+
+    try:
+        raw = b"".join(TextFile(said).blocks())
+    except DataError as error:
+        raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
+    words = () if b"\0" in raw else tuple(sorted(set(as_utf8(raw)[0].decode().lower().split())))
+    if not words:
+        raise DataError(f"{said} holds no stop words. Write one word per line, or use the built-in list: english")
+    return words

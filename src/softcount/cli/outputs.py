@@ -4,64 +4,74 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from softcount.errors import DataWarning
+from softcount.report.plain_text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.report.page import Page
+    from softcount.run.progress import Tell
+
 
 STANDARD = "-"
 
 
-def to_standard(output: str | None) -> bool:
-    return output is None or output == STANDARD
+def check_output(output: str | None, *inputs: str) -> None:
+    """Refuse a file that could not be written, or is one of the inputs, before any work is done for it."""
+    if output is None or output == STANDARD:
+        return
+    from softcount.files import check_writable
+
+    for name in inputs:
+        if name != STANDARD and same_file(output, name):
+            raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
+    check_writable(output)
 
 
-def check_output(output: str | None) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
-    if output is not None and output != STANDARD:
-        from softcount.files import check_writable
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """What to call as work gets done: click's `obj` where a caller in Python gave one, else bars on a terminal."""
+    from softcount.run.progress import progress_on
 
-        check_writable(output)
+    watching = click.get_current_context().obj
+    if watching is not None:
+        yield watching
+        return
+    with progress_on(sys.stderr) as tell:
+        yield tell
 
 
-def put_page(page: Page, on_error_stream: bool = False) -> None:
-    from softcount.report.page import show
+def put_answer(
+    document: Callable[[], Any], page: Callable[[], Page], json_wanted: bool, on_error_stream: bool = False
+) -> None:
+    """One JSON document on standard output, or else a page for a person, there or on standard error."""
+    from softcount.report.page import as_json
+    from softcount.report.screen import show
 
-    show(page, sys.stderr if on_error_stream else sys.stdout)
-
-
-def put_document(value: Any) -> None:
-    """One JSON document on standard output, in UTF-8 whatever the terminal's encoding."""
-    from softcount.report.json_page import as_json
-
-    put_bytes(as_json(value).encode(), STANDARD)
+    if json_wanted:
+        put_bytes(as_json(document()).encode(), STANDARD)
+    else:
+        show(page(), sys.stderr if on_error_stream else sys.stdout)
 
 
 def put_rows(table: pa.Table, output: str | None, json_wanted: bool) -> None:
-    """The rows as a table for other programs, or as a JSON list of objects."""
-    if not json_wanted:
-        put_table(table, output)
+    """The rows as CSV, as Parquet where the file's name says so, or as a JSON list of objects."""
+    from softcount.report.answer_page import write_csv, write_parquet
+    from softcount.report.page import as_json
+
+    if json_wanted:
+        put_bytes(as_json(table.to_pylist()).encode(), output)
         return
-    from softcount.report.json_page import as_json
-
-    put_bytes(as_json(table.to_pylist()).encode(), output)
-
-
-def put_table(table: pa.Table, output: str | None) -> None:
-    """The rows as CSV, or as Parquet where the file's name says so."""
-    from softcount.report.sheet import write_csv, write_parquet
-
-    if to_standard(output):
-        write_csv(table, _standard_bytes())
-        return
-    from softcount.files import atomic_writer
-
     write = write_parquet if str(output).lower().endswith((".parquet", ".pq")) else write_csv
-    with atomic_writer(str(output), "wb") as sink:
+    with _sink(output) as sink:
         write(table, sink)
 
 
@@ -73,26 +83,29 @@ def same_file(one: str, other: str) -> bool:
         return False
 
 
-def refuse_overwriting(output: str | None, *inputs: str) -> None:
-    for name in inputs:
-        if output is not None and STANDARD not in (output, name) and same_file(output, name):
-            raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
+@contextmanager
+def _sink(output: str | None) -> Iterator[Any]:
+    """Where bytes go: standard output, or a file that is there whole or not at all."""
+    if output is None or output == STANDARD:
+        sys.stdout.flush()
+        stream = TerminalSafe(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+        yield stream
+        stream.flush()
+        return
+    from softcount.files import atomic_writer
+
+    with atomic_writer(output, "wb") as sink:
+        yield sink
 
 
-def _standard_bytes() -> Any:
-    sys.stdout.flush()
-    return SpelledOut(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
-
-
-class SpelledOut:
+class TerminalSafe:
     """Standard output while a person looks at it: data as it is for programs, but no escape sequence for a terminal."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def write(self, content: bytes) -> None:
-        from softcount.report.plain_text import printable
-
+        """The content, with what a terminal would obey spelled out."""
         lines = content.decode("utf-8", "surrogateescape").split("\n")
         self._stream.write("\n".join(map(printable, lines)).encode())
 
@@ -101,12 +114,54 @@ class SpelledOut:
 
 
 def put_bytes(content: bytes, output: str | None) -> None:
-    if to_standard(output):
-        stream = _standard_bytes()
-        stream.write(content)
-        stream.flush()
-        return
-    from softcount.files import atomic_writer
-
-    with atomic_writer(str(output), "wb") as sink:
+    """Bytes as they are, to a file or to standard output."""
+    with _sink(output) as sink:
         sink.write(content)
+
+
+@contextmanager
+def ready_streams() -> Iterator[None]:
+    """While a command runs: warnings about data are notes, and a closed pipe ends it quietly."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open as long as the process
+        if hasattr(getattr(sys, name), "reconfigure"):  # a character that its encoding lacks is spelled out
+            getattr(sys, name).reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        if os.environ.get("SOFTCOUNT_DEBUG", "") in ("", "0"):
+            warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = _show_note
+        try:
+            yield
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _drop_output()
+            raise click.exceptions.Exit(0) from None
+        except OSError:
+            _drop_what_cannot_be_written()
+            raise
+
+
+def _show_note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    label = "note" if issubclass(category, DataWarning) else category.__name__
+    say(f"{label}: {' '.join(str(message).split())}")
+
+
+def _drop_what_cannot_be_written() -> None:
+    """A full disk fails once, in our words, and not again when Python closes standard output."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Point standard output at nothing, so that closing it at exit cannot fail again."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(message: str) -> None:
+    """A message to the person, on standard error, which no escape sequence in it can reach."""
+    click.echo(printable(message), err=True)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from softcount.cli.options import (
-    cell_options,
-    data_argument,
-    document_option,
-    json_option,
-    lines_option,
-    model_argument,
-    output_option,
-    way_of,
-)
+from softcount.cli import options
+
+if TYPE_CHECKING:
+    from softcount.cli.data_input import InputFormat
 
 EPILOG = """\b
 Examples:
@@ -36,40 +30,26 @@ file, or of standard input, is a document, unless the first line (as CSV or TSV)
 
 
 @click.command("predict", epilog=EPILOG, short_help="Predict the class of every row of a table.")
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than usual in its class.")
-@cell_options
-@lines_option
-@document_option
-@output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
-@json_option
-def command(
-    model: str,
-    data: str,
-    anomaly: bool,
-    missing: tuple[str, ...],
-    no_header: bool,
-    lines: bool,
-    document: bool,
-    output: str | None,
-    json_wanted: bool,
-) -> None:
+@options.format_options(document=True)
+@options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
+@options.json_option
+def command(model: str, data: str, anomaly: bool, form: InputFormat, output: str | None, json_wanted: bool) -> None:
     """Predict the class of every row of DATA by MODEL."""
-    from softcount.cli import library_calls as engine
-    from softcount.cli.data_input import Cells
-    from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
-    from softcount.cli.prediction_notes import say_what_was_met
+    from softcount.cli import library_calls as library
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.outputs import check_output, progress, put_rows
+    from softcount.fitted.classes import anomaly_scores
     from softcount.report.answer_page import prediction_table
-    from softcount.run.progress import progress_on
+    from softcount.run.threads import Threads
 
-    cells = Cells(missing, no_header, way_of(lines, document))
-    refuse_overwriting(output, model, data)
-    check_output(output)
-    fitted = engine.load(model)
-    with progress_on(sys.stderr) as tell:
-        table = engine.open_like(fitted, data, cells, tell)
-        proba = engine.proba(fitted, table)
-        scores = engine.anomaly_scores(fitted, table) if anomaly else None
+    check_output(output, model, data)
+    fitted = library.load(model)
+    with progress() as tell, Threads() as threads:
+        table = library.open_like(fitted, data, form, tell)
+        proba = fitted.proba(table, threads)
+        scores = anomaly_scores(fitted, table, threads) if anomaly else None
     put_rows(prediction_table(fitted, proba, scores, table.source.files), output, json_wanted)
-    say_what_was_met(fitted, table)
+    say_prediction_notes(fitted, table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from softcount.cli.options import given_option, json_option, model_argument
+from softcount.cli import options
 
 EPILOG = """\b
 Examples:
@@ -15,26 +15,25 @@ Examples:
 
 
 @click.command("query", epilog=EPILOG, short_help="Ask for the distribution of one column, given others.")
-@model_argument
+@options.model_argument
 @click.option("--of", "of", required=True, metavar="COL", help="The column asked about.")
-@given_option
-@json_option
+@options.given_option
+@options.json_option
 def command(model: str, of: str, given: tuple[str, ...], json_wanted: bool) -> None:
     """Say what MODEL expects of one column when others are known.
 
     A column of words answers with the probability of each level, a column of numbers with its mean, spread and
     quantiles.
     """
-    from softcount.cli import library_calls as engine
+    from softcount.cli import library_calls as library
     from softcount.cli.named_columns import column_key, refuse_text, understood_given
-    from softcount.cli.outputs import put_document, put_page
+    from softcount.cli.outputs import put_answer
+    from softcount.fitted.answers import query
     from softcount.report.answer_page import query_document, query_page
 
-    fitted = engine.load(model)
+    fitted = library.load(model)
     key, known = column_key(fitted, of, "--of"), understood_given(fitted, given)
     refuse_text(fitted, key, model)
-    answer = engine.query(fitted, key, known)
-    if json_wanted:
-        put_document(query_document(key, known, answer))
-    else:
-        put_page(query_page(key, known, answer))
+    answer = query(fitted, key, known)
+    question = key, known, answer
+    put_answer(lambda: query_document(*question), lambda: query_page(*question), json_wanted)

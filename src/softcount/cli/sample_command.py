@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from softcount.cli.options import given_option, json_option, model_argument, output_option, seed_option
+from softcount.cli import options
 
 EPILOG = """\b
 Examples:
@@ -13,19 +13,23 @@ Examples:
 
 
 @click.command("sample", epilog=EPILOG, short_help="Draw new rows from a model.")
-@model_argument
+@options.model_argument
 @click.option("-n", "n", type=click.IntRange(0), default=100, show_default=True, metavar="N", help="How many rows.")
-@given_option
-@seed_option
-@output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
-@json_option
+@options.given_option
+@options.seed_option
+@options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
+@options.json_option
 def command(model: str, n: int, given: tuple[str, ...], seed: int, output: str | None, json_wanted: bool) -> None:
     """Draw N new rows from MODEL, as CSV."""
-    from softcount.cli import library_calls as engine
-    from softcount.cli.named_columns import understood_given
-    from softcount.cli.outputs import check_output, put_rows, refuse_overwriting
+    import numpy as np
+    import pyarrow as pa
 
-    refuse_overwriting(output, model)
-    check_output(output)
-    fitted = engine.load(model)
-    put_rows(engine.sample(fitted, n, understood_given(fitted, given), seed), output, json_wanted)
+    from softcount.cli import library_calls as library
+    from softcount.cli.named_columns import understood_given
+    from softcount.cli.outputs import check_output, put_rows
+    from softcount.fitted.answers import sampled
+
+    check_output(output, model)
+    fitted = library.load(model)
+    rows = sampled(fitted, n, understood_given(fitted, given), np.random.default_rng(seed))
+    put_rows(pa.table(rows), output, json_wanted)

@@ -11,14 +11,17 @@ import numpy as np
 from scipy import sparse
 
 from softcount.errors import DataError
+from softcount.estimators.inputs import refuse_fraction, refuse_jobs
+from softcount.sources.bytestream import as_utf8
+from softcount.sources.frames import is_missing
 from softcount.table import Table
-from softcount.table.bytestream import as_utf8
-from softcount.table.frames import is_missing
-from softcount.text.block import cut
+from softcount.text import Chosen, Reading
+from softcount.text.matrices import IDFS, WEIGHTINGS
+from softcount.text.word_blocks import cut
 
 
 @dataclass
-class Met:
+class DocumentTally:
     """What the documents were, counted while they are read."""
 
     documents: int = 0
@@ -26,10 +29,10 @@ class Met:
     latin: int = 0
     said: tuple[str, ...] = ()  # of words that were learned elsewhere
 
-    def __add__(self, other: Met) -> Met:
+    def __add__(self, other: DocumentTally) -> DocumentTally:
         documents, missing = self.documents + other.documents, self.missing + other.missing
         said = tuple(dict.fromkeys(self.said + other.said))
-        return Met(documents, missing, self.latin + other.latin, said)
+        return DocumentTally(documents, missing, self.latin + other.latin, said)
 
     def notes(self) -> list[str]:
         """What the owner of the documents wants to know."""
@@ -41,18 +44,18 @@ class Met:
         return [*self.said, *counted]
 
 
-def pieces_of(X: Any, met: Met) -> Iterator[Any]:
+def pieces_of(X: Any, tally: DocumentTally) -> Iterator[Any]:
     """The documents in pieces, each a span of Arrow text or a list of text and None; nothing else is held."""
     _refuse_other(X)
     arrow = _as_arrow(X)
     if arrow is not None:
-        met.documents += len(arrow)
-        met.missing += arrow.null_count
+        tally.documents += len(arrow)
+        tally.missing += arrow.null_count
         yield from cut(arrow)
         return
     values = X.tolist() if isinstance(X, np.ndarray) else X
     for piece in cut(iter(values)):  # also of an Arrow array of something else
-        yield _cleaned(piece, met)
+        yield _cleaned(piece, tally)
 
 
 def _refuse_other(X: Any) -> None:
@@ -91,7 +94,9 @@ def _as_arrow(X: Any) -> Any:
         return None
     if pa.types.is_string(X.type) or pa.types.is_large_string(X.type):
         return X
-    return None if _is_asked_cell_by_cell(X.type) else _refuse_type(X.type)
+    if not _is_asked_cell_by_cell(X.type):
+        raise DataError(f"documents are text, but this column holds {X.type}. Give a column of strings.")
+    return None
 
 
 def _is_asked_cell_by_cell(kind: Any) -> bool:
@@ -99,34 +104,87 @@ def _is_asked_cell_by_cell(kind: Any) -> bool:
     import pyarrow as pa
 
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return binary or pa.types.is_null(kind) or pa.types.is_floating(kind)
+    return bool(binary or pa.types.is_null(kind) or pa.types.is_floating(kind))
 
 
-def _refuse_type(kind: Any) -> None:
-    raise DataError(f"documents are text, but this column holds {kind}. Give a column of strings.")
-
-
-def _cleaned(piece: list[Any], met: Met) -> list[str | None]:
+def _cleaned(piece: list[Any], tally: DocumentTally) -> list[str | None]:
     """Text and None only."""
     kinds = set(map(type, piece))
     if not kinds <= {str, type(None)}:
-        piece = [_document(value, met.documents + place, met) for place, value in enumerate(piece)]
-    met.documents += len(piece)
-    met.missing += piece.count(None)
+        piece = [_document(value, tally.documents + place, tally) for place, value in enumerate(piece)]
+    tally.documents += len(piece)
+    tally.missing += piece.count(None)
     return piece
 
 
-def _document(value: Any, place: int, met: Met) -> str | None:
+def _document(value: Any, place: int, tally: DocumentTally) -> str | None:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes):
         spelled, latin = as_utf8(value)
-        met.latin += latin
+        tally.latin += latin
         return spelled.decode()
     if hasattr(value, "as_py"):  # an Arrow scalar
-        return _document(value.as_py(), place, met)
+        return _document(value.as_py(), place, tally)
     if is_missing(value):
         return None
     split = isinstance(value, Sequence) and all(isinstance(word, str) for word in value)
     remedy = "Words already apart: join them, ' '.join(words)." if split else "Make it text: str(value)."
     raise DataError(f"document {place} is {value!r:.60} ({type(value).__name__}), not text. {remedy}")
+
+
+LIMITS = {"min_count": 1, "min_df": 1, "max_df": 1.0, "drop_top": 0, "max_words": None}
+"""The settings that choose among words, where they choose nothing."""
+CHOICES: dict[str, tuple[Any, ...]] = {"weighting": WEIGHTINGS, "idf": IDFS, "normalize": ("auto", "l2", None)}
+MOST_COLUMNS = 2**31 - 1
+
+
+def check_settings(bag: Any) -> None:
+    """Raise where a setting of a bag of words cannot be used."""
+    for name, known in CHOICES.items():
+        value = getattr(bag, name)
+        if not isinstance(value, (str, type(None))) or value not in known:
+            raise DataError(f"{name}={value!r} is not known. Use one of: {', '.join(map(repr, known))}.")
+    reading_of(bag)  # which refuses what it cannot mean
+    refuse_jobs(bag.n_jobs)
+    if bag.hashing is not None:
+        _refuse_hashing(bag)
+
+
+def _refuse_hashing(bag: Any) -> None:
+    refuse_fraction("hashing", bag.hashing, 1)
+    if bag.hashing > MOST_COLUMNS:
+        raise DataError(f"hashing={bag.hashing:,} columns are too many; use at most {MOST_COLUMNS:,}.")
+    if _limits(bag):
+        raise DataError(f"hashing keeps no words to choose from, so {_limits(bag)} cannot be used with it.")
+
+
+def _limits(bag: Any) -> str:
+    """The limits that were asked for, as they were written."""
+    asked = [f"{name}={getattr(bag, name)!r}" for name in LIMITS]
+    off = [f"{name}={value!r}" for name, value in LIMITS.items()]  # 1 is a document, 1.0 all of them
+    return ", ".join(limit for limit in asked if limit not in off)
+
+
+def reading_of(bag: Any) -> Reading:
+    """How the documents are read."""
+    stop_words = () if bag.stop_words is None else bag.stop_words
+    limits = {name: getattr(bag, name) for name in LIMITS}
+    return Reading(bag.analyzer, bag.ngrams, bag.pattern, bag.lowercase, stop_words, **limits)
+
+
+def not_empty(chosen: Chosen, bag: Any) -> Chosen:
+    """What was chosen, which must not be nothing."""
+    if not chosen.n_documents:
+        raise DataError("empty vocabulary: there are no documents. Give at least one.")
+    if len(chosen.words):
+        return chosen
+    if not len(chosen.columns):
+        raise DataError(
+            f"empty vocabulary: {chosen.n_documents:,} documents, and no word that counts in them.\n"
+            "  Words have two or more letters or digits and are no stop words; for others: pattern=r'\\w+'."
+        )
+    raise DataError(
+        f"empty vocabulary: of {len(chosen.columns):,} words in {chosen.n_documents:,} documents, none is left by "
+        f"{_limits(bag)}.\n  Ask for less: a smaller min_count, min_df or drop_top, a larger max_df."
+    )

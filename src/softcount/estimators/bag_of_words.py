@@ -16,22 +16,21 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators.bag_inputs import Met, pieces_of
-from softcount.estimators.bag_settings import check_settings, reading_of, some
-from softcount.files.plain_values import nested_document
+from softcount.estimators.bag_inputs import DocumentTally, check_settings, not_empty, pieces_of, reading_of
+from softcount.estimators.inputs import attribute, keep_settings
+from softcount.files.archive import naming
+from softcount.files.json_document import nested_document
 from softcount.files.text_part import reading_document
 from softcount.run.threads import Threads
-from softcount.text import Block, Chosen, Gathered, Words, block_of, matrix_of
-from softcount.text.hashing import GatheredHashes, Hashed
-from softcount.text.matrices import emptied, stacked
-from softcount.text.uniting import continued, everything, take
-from softcount.text.weighting import idf_of, weighted
+from softcount.text import Chosen, Gathered, WordBlock, Words, block_of, matrix_of
+from softcount.text.hashing import GatheredHashes, Hashed, continued, everything, take
+from softcount.text.matrices import emptied, idf_of, stacked, weighted
 
 NO_WORDS = Words.of(())
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
-class BagOfWords(TransformerMixin, BaseEstimator):
+class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
 
     Words are runs of two or more word characters in lower case; `pattern` is a regular expression for others (slower),
@@ -61,10 +60,10 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
     _gathered: Gathered | GatheredHashes
     _chosen: Chosen | None
-    _met: Met
+    _tally: DocumentTally
     _vocabulary: dict[str, int] | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         weighting: str = "count",
         idf: str = "smooth",
@@ -82,21 +81,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         hashing: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.weighting = weighting
-        self.idf = idf
-        self.normalize = normalize
-        self.min_count = min_count
-        self.min_df = min_df
-        self.max_df = max_df
-        self.drop_top = drop_top
-        self.max_words = max_words
-        self.stop_words = stop_words
-        self.ngrams = ngrams
-        self.analyzer = analyzer
-        self.pattern = pattern
-        self.lowercase = lowercase
-        self.hashing = hashing
-        self.n_jobs = n_jobs
+        keep_settings(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,36 +100,36 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> BagOfWords:
         """Learn the words of the documents. `y` is not used."""
-        gathered, met = self._nothing_gathered(), Met()
+        gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
-            for block in self._blocks(X, met, threads):
+            for block in self._blocks(X, tally, threads):
                 gathered.add(block)
-        return self._keep(gathered, some(gathered.chosen(), self), met)
+        return self._keep(gathered, not_empty(gathered.chosen(), self), tally)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Learn the words and give the matrix of the same documents, which are read once."""
-        gathered, met = self._nothing_gathered(), Met()
+        gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
-            read = ((replace(block, words=NO_WORDS), gathered.add(block)) for block in self._blocks(X, met, threads))
+            read = ((replace(block, words=NO_WORDS), gathered.add(block)) for block in self._blocks(X, tally, threads))
             kept = deque(read)
-            chosen = some(gathered.chosen(), self)
+            chosen = not_empty(gathered.chosen(), self)
             idf = self._idf(chosen)
             parts = threads.map(lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), emptied(kept))
             rows = self._stacked(parts, chosen)
-        self._keep(gathered, chosen, met)
+        self._keep(gathered, chosen, tally)
         return self._shown(rows, X)
 
     def partial_fit(self, X: Any, y: Any = None) -> BagOfWords:
         """Learn the words of more documents; those that are kept are chosen from all, when they are asked for."""
-        gathered, met = self._nothing_gathered(), Met()
+        gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
-            blocks = list(self._blocks(X, met, threads))  # all are read before any is learned
+            blocks = list(self._blocks(X, tally, threads))  # all are read before any is learned
         if hasattr(self, "_gathered"):
             gathered = continued(self._gathered, gathered)
-            met += self._met
+            tally += self._tally
         for block in blocks:
             gathered.add(block)
-        return self._keep(gathered, None, met)
+        return self._keep(gathered, None, tally)
 
     def merge(self, other: BagOfWords) -> BagOfWords:
         """A new transformer that has learned the documents of both."""
@@ -155,22 +140,24 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         if unlike:
             told = ", ".join(f"{name}={mine[name]!r} and {theirs[name]!r}" for name in unlike)
             raise DataError(f"the two read documents in different ways: {told}. Fit both with the same settings.")
-        gathered, met = self._nothing_gathered(), Met()
+        gathered, tally = self._nothing_gathered(), DocumentTally()
         for part in (self, other):
             check_is_fitted(part, "_gathered")
             known = everything(part._gathered)
             take(gathered, known)
-            met += part._met + Met(said=known.notes)
-        return clone(self)._keep(gathered, None, met)
+            tally += part._tally + DocumentTally(said=known.notes)
+        whole: BagOfWords = clone(self)
+        return whole._keep(gathered, None, tally)
 
     def _nothing_gathered(self) -> Gathered | GatheredHashes:
         check_settings(self)
         return Gathered(reading_of(self)) if self.hashing is None else GatheredHashes(reading_of(self), self.hashing)
 
-    def _keep(self, gathered: Any, chosen: Chosen | None, met: Met) -> BagOfWords:
-        self._gathered, self._chosen, self._met, self._vocabulary = gathered, chosen, met, None
+    def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> BagOfWords:
+        self._gathered, self._chosen, self._tally, self._vocabulary = gathered, chosen, tally, None
         return self
 
+    @property
     def _known(self) -> Chosen:
         """The words that are kept; of hashing without a fit, columns that nothing is known of."""
         if not hasattr(self, "_gathered"):
@@ -178,7 +165,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             check_settings(self)
             return Chosen(Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
         if self._chosen is None:
-            self._chosen = some(self._gathered.chosen(), self)
+            self._chosen = not_empty(self._gathered.chosen(), self)
         return self._chosen
 
     # Using
@@ -186,7 +173,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """The matrix of documents; words that were not learned, or not kept, are dropped."""
         check_settings(self)
-        chosen, reading, met = self._known(), reading_of(self), Met()
+        chosen, reading, tally = self._known, reading_of(self), DocumentTally()
         idf = self._idf(chosen)
 
         def rows_of(piece: Any) -> sparse.csr_matrix:
@@ -194,7 +181,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             return self._rows(block, chosen.words.columns(block.words), chosen, idf)
 
         with Threads(self.n_jobs) as threads:
-            rows = self._stacked(threads.map(rows_of, pieces_of(X, met)), chosen)
+            rows = self._stacked(threads.map(rows_of, pieces_of(X, tally)), chosen)
         return self._shown(rows, X)
 
     def inverse_transform(self, X: Any) -> list[np.ndarray]:
@@ -211,50 +198,38 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The words, in the order of the columns; with hashing "hash0", "hash1" and so on."""
-        return np.array(list(self._known().words), dtype=object)
+        return np.array(list(self._known.words), dtype=object)
 
-    @property
-    def words_(self) -> Sequence[str]:
-        """The words that are kept, in the order of their spelling, without a Python object for each."""
-        return self._known().words
+    words_: Sequence[str] = attribute(
+        "words", "The words that are kept, in the order of their spelling, without a Python object for each.", "_known"
+    )
+    counts_: np.ndarray = attribute("counts", "How often each word occurs in all documents.", "_known")
+    documents_: np.ndarray = attribute("documents", "In how many documents each word occurs.", "_known")
+    n_documents_: int = attribute("n_documents", "How many documents were learned from.", "_known")
 
     @property
     def vocabulary_(self) -> dict[str, int]:
         """The column of each word, made when first asked for."""
         if self.hashing is not None:
             raise AttributeError("hashing keeps no vocabulary. Use hashing=None for one.")
-        known = self._known()
+        known = self._known
         if self._vocabulary is None:
             self._vocabulary = {word: column for column, word in enumerate(known.words)}
         return self._vocabulary
 
     @property
-    def counts_(self) -> np.ndarray:
-        """How often each word occurs in all documents."""
-        return self._known().counts
-
-    @property
-    def documents_(self) -> np.ndarray:
-        """In how many documents each word occurs."""
-        return self._known().documents
-
-    @property
-    def n_documents_(self) -> int:
-        return self._known().n_documents
-
-    @property
     def idf_(self) -> np.ndarray:
         """How rare each word is, by the rule that `idf` names."""
-        return self._rarity(self._known())
+        return self._rarity(self._known)
 
     @property
     def notes_(self) -> list[str]:
         """What the documents and the limits want said."""
-        return [*self._known().notes, *(self._met.notes() if hasattr(self, "_met") else [])]
+        return [*self._known.notes, *(self._tally.notes() if hasattr(self, "_tally") else [])]
 
     def save(self, path: Any) -> None:
         """Write the words and settings to a file that `softcount.load` reads; all words are in it, kept or not."""
-        from softcount.files.vocabulary_part import save_vocabulary
+        from softcount.files.text_part import save_vocabulary
 
         check_is_fitted(self, "_gathered")
         reading_document(reading_of(self))  # what would not be read back is refused here
@@ -263,12 +238,12 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             settings["stop_words"] = sorted(self.stop_words)
         about = {"name": "BagOfWords", "settings": {name: nested_document(settings[name]) for name in settings}}
         known = everything(self._gathered)
-        save_vocabulary(known, path, about | {"met": asdict(self._met + Met(said=known.notes))})
+        save_vocabulary(known, path, about | {"met": asdict(self._tally + DocumentTally(said=known.notes))})
 
     # Parts of the above
 
-    def _blocks(self, X: Any, met: Met, threads: Threads) -> Iterator[Block]:
-        return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, met))
+    def _blocks(self, X: Any, tally: DocumentTally, threads: Threads) -> Iterator[WordBlock]:
+        return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, tally))
 
     def _idf(self, chosen: Chosen) -> np.ndarray | None:
         return self._rarity(chosen) if self.weighting in ("idf", "tfidf") else None
@@ -276,7 +251,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
     def _rarity(self, chosen: Chosen) -> np.ndarray:
         return idf_of(chosen.documents, chosen.n_documents, self.idf)
 
-    def _rows(self, block: Block, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
+    def _rows(self, block: WordBlock, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
         rows = matrix_of(block, columns, len(chosen.words), np.int64 if self._whole() else np.float64)
         return weighted(rows, self.weighting, idf, self._unit())
 
@@ -285,7 +260,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         return self.weighting == "count" and not self._unit()
 
     def _unit(self) -> bool:
-        return self.normalize == "l2" or (self.normalize == "auto" and self.weighting == "tfidf")
+        return bool(self.normalize == "l2" or (self.normalize == "auto" and self.weighting == "tfidf"))
 
     def _stacked(self, parts: Iterable[sparse.csr_matrix], chosen: Chosen) -> sparse.csr_matrix:
         return stacked(parts, len(chosen.words), np.int64 if self._whole() else np.float64)
@@ -305,9 +280,9 @@ class BagOfWords(TransformerMixin, BaseEstimator):
 
 def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> BagOfWords:
     """The transformer that was saved."""
-    from softcount.files.vocabulary_part import vocabulary_of
+    from softcount.files.text_part import vocabulary_of
 
-    try:
+    with naming(path, "its words make no sense"):
         known, about = vocabulary_of(document, arrays), document["estimator"]
         settings: dict[str, Any] = dict(about["settings"])
         settings["ngrams"] = tuple(settings["ngrams"])
@@ -317,18 +292,14 @@ def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray])
         gathered = bag._nothing_gathered()
         reading_document(gathered.reading)
         take(gathered, known)
-        bag._keep(gathered, None, _met(**about["met"]))
-        bag._known()
+        bag._keep(gathered, None, _tally_from(**about["met"]))
+        _ = bag._known  # which refuses words of which none is left
         return bag
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-    except Exception as error:
-        raise ModelFileError(f"{path}: its words make no sense ({type(error).__name__}: {error}).") from None
 
 
-def _met(documents: Any, missing: Any, latin: Any, said: Any) -> Met:
+def _tally_from(documents: Any, missing: Any, latin: Any, said: Any) -> DocumentTally:
     if not all(type(number) is int for number in (documents, missing, latin)):
         raise ModelFileError("what it says of its documents makes no sense.")
     if not isinstance(said, list) or not all(isinstance(note, str) for note in said):
         raise ModelFileError("its notes are not text.")
-    return Met(documents, missing, latin, tuple(said))
+    return DocumentTally(documents, missing, latin, tuple(said))

@@ -59,7 +59,10 @@ def _filled_pandas(X: Any, fills: Fills) -> Any:
         if str(column.dtype).lower().startswith(("float", "double")) and _numbers(values):
             values = values.astype(float)  # levels that are numbers come as objects, which pandas does not take
         column.iloc[rows] = values
-        out = out.assign(**{str(key): column}) if isinstance(key, str) else _replaced(out, at, column)
+        if isinstance(key, str):
+            out = out.assign(**{key: column})
+        else:
+            out.isetitem(at, column)
     return out
 
 
@@ -73,12 +76,6 @@ def _number(cell: Any) -> float | None:
         return None if cell is None else float(cell)
     except (TypeError, ValueError):
         return None
-
-
-def _replaced(frame: Any, at: int, column: Any) -> Any:
-    frame = frame.copy()
-    frame.isetitem(at, column)
-    return frame
 
 
 def _filled_arrow(table: Any, name: str, rows: np.ndarray, values: np.ndarray) -> Any:

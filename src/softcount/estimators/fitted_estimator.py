@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.errors import DataError
-from softcount.estimators.document_lists import documents_in
-from softcount.estimators.inputs import (
-    checked,
-    declared_kinds,
-    known_columns,
-    refuse_fraction,
-    refuse_negative,
-    say_met,
-)
-from softcount.estimators.understanding import Understanding
-from softcount.fitted.answers import CLASS, COUNT, explained, fills, query, sampled
+from softcount.estimators import inputs
+from softcount.estimators.class_reports import ClassReports, arrow_table
+from softcount.estimators.inputs import Answer, attribute
+from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
+from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.em import Stop
 from softcount.learn.plan import Plan
-from softcount.models.declared import Declared, kind_of, read_kinds
+from softcount.learn.rules import Stop
+from softcount.models.declared import Declared, read_kinds
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table
 from softcount.table.schema import Key
@@ -43,7 +37,8 @@ class Posteriors:
         return self._fitted.posterior(key)
 
     def keys(self) -> list[Key]:
-        return [leaf.key for leaf in self._fitted.star.leaves]
+        """The columns and blocks that are modelled."""
+        return [leaf.key for leaf in self._fitted.model.leaves]
 
     def __iter__(self) -> Any:
         return iter(self.keys())
@@ -52,7 +47,7 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(Understanding, BaseEstimator):
+class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
@@ -75,11 +70,9 @@ class FittedEstimator(Understanding, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Refuse settings that mean nothing, by name."""
-        refuse_fraction("max_iter", self.max_iter, 0)
-        refuse_negative("tol", self.tol)
-        whole = isinstance(self.n_jobs, (int, np.integer)) and not isinstance(self.n_jobs, bool)
-        if self.n_jobs is not None and not (whole and self.n_jobs != 0):
-            raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {self.n_jobs!r}.")
+        inputs.refuse_fraction("max_iter", self.max_iter, 0)
+        inputs.refuse_negative("tol", self.tol)
+        inputs.refuse_jobs(self.n_jobs)
 
     def _plan(self, stop: Stop, **more: Any) -> Plan:
         return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
@@ -87,15 +80,15 @@ class FittedEstimator(Understanding, BaseEstimator):
     def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Kinds that the user's families force on columns; one family for all forces it on every column."""
         if declared.everything is None or hasattr(data, "tocsr"):
-            return {key: kind for key, kind in declared_kinds(data).items() if key != target} | declared.forced
-        columns = known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
+            return {key: kind for key, kind in inputs.declared_kinds(data).items() if key != target} | declared.forced
+        columns = inputs.known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
         beside = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
         apart = {target, *beside}
-        return {key: kind_of(declared.everything) for key in columns if key not in apart}
+        return {key: declared.everything.reads for key in columns if key not in apart}
 
     def _closed(self, X: Any) -> tuple[Fitted, Table]:
         check_is_fitted(self, "fitted_")
-        return self.fitted_, self.fitted_.table(self._as_fitted(checked(self, X, reset=False)))
+        return self.fitted_, self.fitted_.table(self._as_fitted(inputs.checked(self, X, reset=False)))
 
     def _as_fitted(self, data: Any) -> Any:
         """Sparse where the model is of a sparse block, dense where it is not."""
@@ -103,24 +96,25 @@ class FittedEstimator(Understanding, BaseEstimator):
             return sparse.csr_matrix(data)
         return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
 
-    def _answer(self, X: Any, method: str) -> np.ndarray:
+    def _answer(self, X: Any, question: Callable[..., Answer], *how: Any) -> Answer:
+        """What the fitted model has to say of a table, with a warning of what it did not know in it."""
         fitted, table = self._closed(X)
         with Threads(self.n_jobs) as threads:
-            result = getattr(fitted, method)(table, threads)
-        say_met(table)
-        return result
+            answer = question(fitted, table, threads, *how)
+        inputs.warn_of_unseen(table)
+        return answer
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows x groups) probability of each group given what the row says."""
-        return self._answer(X, "proba")
+        return self._answer(X, Fitted.proba)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
-        return self._answer(X, "log_proba")
+        return self._answer(X, Fitted.log_proba)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density of each row under the model, groups summed out."""
-        return self._answer(X, "score_rows")
+        return self._answer(X, Fitted.score_rows)
 
     def explain(self, X: Any, against: Any = None) -> Any:
         """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
@@ -128,20 +122,17 @@ class FittedEstimator(Understanding, BaseEstimator):
         The columns add up exactly; a missing cell adds 0. `against` names another class to compare with; rows of that
         class itself get 0.
         """
-        import pyarrow as pa
-
-        fitted, table = self._closed(X)
-        parts = explained(fitted, table, against).parts
-        return pa.table({name: pa.array(values) for name, values in parts.items()})
+        return arrow_table(explained(*self._closed(X), against).parts)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """An Arrow table of n new rows; cells named in `given` are held, and the others follow from them."""
-        import pyarrow as pa
+        return arrow_table(self._drawn(sampled, n, given, random_state))
 
+    def _drawn(self, draw: Callable[..., Answer], n: int, given: Any, random_state: Any, least: int = 0) -> Answer:
         check_is_fitted(self, "fitted_")
-        refuse_fraction("n, the number of rows,", n, 0)
+        inputs.refuse_fraction("n, the number of rows,", n, least)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return pa.table(sampled(self.fitted_, int(n), given, rng))
+        return draw(self.fitted_, int(n), given, rng)
 
     def query(self, of: Key, given: Any = None) -> Any:
         """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number."""
@@ -153,7 +144,7 @@ class FittedEstimator(Understanding, BaseEstimator):
         from softcount.estimators.filling import filled
 
         fitted, table = self._closed(X)
-        if documents_in(self, X, reset=False) is not None:
+        if inputs.documents_in(self, X, reset=False) is not None:
             return X  # what a missing document said cannot be made up
         return filled(X, fills(fitted, table), fitted.schema)
 
@@ -165,37 +156,28 @@ class FittedEstimator(Understanding, BaseEstimator):
 
         proba = self.predict_proba(X)
         rows, groups = proba.shape
-        X = X if (documents := documents_in(self, X, reset=False)) is None else documents
+        X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
         table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         return table.append_column(CLASS, pa.array(names)).append_column(COUNT, pa.array(proba.ravel()))
 
-    @property
-    def params_(self) -> dict[Key, dict[str, np.ndarray]]:
-        return self.fitted_.params
-
-    @property
-    def levels_(self) -> dict[Key, Sequence[object]]:
-        return self.fitted_.levels
-
-    @property
-    def counts_(self) -> Counts:
-        return self.fitted_.counts
+    params_: dict[Key, dict[str, np.ndarray]] = attribute(
+        "params", "The parameters of every column or block, by its name, in every group."
+    )
+    levels_: dict[Key, Sequence[object]] = attribute("levels", "The levels of every column that has some.")
+    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
 
     @property
     def posterior_(self) -> Posteriors:
+        """What is believed of the parameters, column by column."""
         return Posteriors(self.fitted_)
 
-    @property
-    def notes_(self) -> list[str]:
-        return self.fitted_.notes
-
-    @property
-    def n_parameters_(self) -> int:
-        return self.fitted_.n_parameters
+    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.")
+    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
 
     @property
     def influence_(self) -> dict[Key, float]:
+        """How far the classes depart from the whole table in each column, in nats; the largest first."""
         return dict(self.fitted_.influence())
 
     def save(self, path: Any) -> None:

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
-from softcount.estimators.components import AUTO, Components
-from softcount.estimators.inputs import declared_kinds, refuse_fraction
+from softcount.estimators.inputs import declared_kinds, keep_settings
+from softcount.estimators.mixture import AUTO, BaseMixture
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.given import around
 from softcount.learn.plan import Plan
+from softcount.learn.user_params import around
 from softcount.models.declared import Declared
 from softcount.table import Table
 from softcount.table.schema import Key
@@ -36,7 +35,7 @@ FAMILIES: dict[str, Family] = {
 HELD = ("weights", "means", "covariances")
 
 
-class GaussianMixture(Components):
+class GaussianMixture(BaseMixture):
     """Normal components over columns that are all numbers.
 
     `covariance_type` is "full", "tied" (one full covariance for all), "diag", "spherical", "tied_diag" or
@@ -51,7 +50,7 @@ class GaussianMixture(Components):
     array([1.1, 9.1])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         n_components: int | str = 1,
         covariance_type: str = "full",
@@ -76,28 +75,7 @@ class GaussianMixture(Components):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.prior = prior
-        self.estimate = estimate
-        self.init = init
-        self.criterion = criterion
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.accelerate = accelerate
-        self.assign = assign
-        self.fixed = fixed
-        self.finish = finish
-        self.half_steps = half_steps
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.precisions_init = precisions_init
-        self.warm_start = warm_start
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        keep_settings(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         try:
@@ -105,12 +83,17 @@ class GaussianMixture(Components):
         except DataError as error:
             raise _numbers_only(error) from None
 
-    fit.__doc__ = Components.fit.__doc__
+    fit.__doc__ = BaseMixture.fit.__doc__
 
     @property
     def kinds(self) -> Family:
         """What the columns are, in the words of `Mixture`."""
         return FAMILIES[self.covariance_type]
+
+    @property
+    def _correlated(self) -> bool:
+        """Whether the columns are one block with covariances, not each by itself."""
+        return self.covariance_type in ("full", "tied")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,7 +120,7 @@ class GaussianMixture(Components):
         return super()._forced(declared, data, target) | unused
 
     def _keep(self, fitted: Fitted) -> None:
-        if {leaf.family for leaf in fitted.star.leaves} != {self.kinds}:
+        if {leaf.family for leaf in fitted.model.leaves} != {self.kinds}:
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         self.fitted_ = fitted
 
@@ -183,7 +166,7 @@ class GaussianMixture(Components):
 
     def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
         """Parameters in the shape of `params_`: under the block, or under each column."""
-        if self.kinds.block:
+        if self._correlated:
             return {tuple(columns): dict(said)}
         return {key: {name: value[..., j] for name, value in said.items()} for j, key in enumerate(columns)}
 
@@ -196,10 +179,11 @@ class GaussianMixture(Components):
 
     def _spreads(self, name: str, value: Any, k: int, d: int, inverse: bool = False) -> dict[str, np.ndarray]:
         """Covariances (or variances) of every component, from the form of `covariances_` or one number for all."""
-        given, shape = numbers(name, value), spread_shape(self.covariance_type, k, d)
+        shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "tied_diag": (d,), "spherical": (k,)}
+        given, shape = numbers(name, value), shapes.get(self.covariance_type, ())  # that of `covariances_`
         if given.ndim and given.shape != shape:
             raise DataError(f"{name} should have the shape {shape} for {self.covariance_type!r}, not {given.shape}.")
-        if self.kinds.block:
+        if self._correlated:
             whole = np.broadcast_to(given if given.ndim else given * np.eye(d), (k, d, d))
             return {"covariance": _inverse(name, whole) if inverse else whole}
         by_component = given[:, None] if self.covariance_type == "spherical" and given.ndim else given
@@ -212,22 +196,20 @@ class GaussianMixture(Components):
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """n new rows and the component each was drawn from; cells named in `given` are held."""
-        check_is_fitted(self, "fitted_")
-        refuse_fraction("n, the number of rows,", n, 1)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        columns, groups = drawn(self.fitted_, int(n), given, rng)
+        columns, groups = self._drawn(drawn, n, given, random_state, least=1)
         return np.column_stack([columns[spec.key] for spec in self.fitted_.schema.used]), groups
 
     # -- what was found
 
     @property
     def means_(self) -> np.ndarray:
+        """(components x columns) means."""
         return self._learned("mean")
 
     @property
     def covariances_(self) -> Any:
         """Covariances in scikit-learn's shape; (columns,) for "tied_diag", one number for "tied_spherical"."""
-        spread = self._learned("covariance" if self.kinds.block else "variance")
+        spread = self._learned("covariance" if self._correlated else "variance")
         if self.covariance_type == "spherical":
             return spread[:, 0]
         if self.covariance_type == "tied_spherical":
@@ -238,7 +220,7 @@ class GaussianMixture(Components):
     def precisions_cholesky_(self) -> Any:
         """Upper triangular factors C of the precisions C C'; their roots where covariances are diagonal."""
         covariances = self.covariances_
-        if not self.kinds.block:
+        if not self._correlated:
             return 1.0 / np.sqrt(covariances)
         whole = covariances if covariances.ndim == 3 else covariances[None]
         factors = np.stack([_cholesky_of_inverse(part) for part in whole])
@@ -248,7 +230,7 @@ class GaussianMixture(Components):
     def precisions_(self) -> Any:
         """The inverses of the covariances."""
         factor = self.precisions_cholesky_
-        return factor @ np.swapaxes(factor, -1, -2) if self.kinds.block else factor**2
+        return factor @ np.swapaxes(factor, -1, -2) if self._correlated else factor**2
 
     @property
     def lower_bound_(self) -> float:
@@ -258,7 +240,7 @@ class GaussianMixture(Components):
     def _learned(self, name: str) -> np.ndarray:
         check_is_fitted(self, "fitted_")
         parts = list(self.params_.values())
-        return parts[0][name] if self.kinds.block else np.stack([part[name] for part in parts], axis=1)
+        return parts[0][name] if self._correlated else np.stack([part[name] for part in parts], axis=1)
 
 
 def _numbers_only(error: DataError) -> DataError:
@@ -267,12 +249,6 @@ def _numbers_only(error: DataError) -> DataError:
     if not found:
         return error
     return DataError(f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture.")
-
-
-def spread_shape(kind: str, components: int, columns: int) -> tuple[int, ...]:
-    """The shape that `covariances_` has."""
-    k, d = components, columns
-    return {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "tied_diag": (d,), "spherical": (k,)}.get(kind, ())
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -289,7 +265,8 @@ def numbers(name: str, value: Any) -> np.ndarray:
 def _cholesky_of_inverse(covariance: np.ndarray) -> np.ndarray:
     unit = np.sqrt(np.diagonal(covariance))
     factor = np.linalg.cholesky(covariance / np.outer(unit, unit))
-    return solve_triangular(factor, np.diag(1.0 / unit), lower=True).T
+    upper: np.ndarray = solve_triangular(factor, np.diag(1.0 / unit), lower=True).T
+    return upper
 
 
 def _inverse(name: str, precisions: np.ndarray) -> np.ndarray:

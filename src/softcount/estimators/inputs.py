@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -14,15 +15,38 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from softcount.errors import DataError, DataWarning
-from softcount.estimators.document_lists import Documents, documents_in, refuse_no_text
+from softcount.models.declared import read_kinds
+from softcount.priors import Dirichlet
+from softcount.sources.frames import TEXT, is_frame, is_missing, text_column
 from softcount.table import Table, check_weights, code_labels, open_table
-from softcount.table.schema import Field, Kind
+from softcount.table.schema import Field, Key, Kind, Schema
+
+Answer = TypeVar("Answer")
 
 
 def is_table(X: Any) -> bool:
     """Whether X has named columns of its own: a frame, an Arrow table, a file, or an opened table."""
     named = (str, os.PathLike, Mapping, Table)
     return isinstance(X, named) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+
+
+def keep_settings(estimator: Any, given: Mapping[str, Any]) -> None:
+    """A constructor's arguments, which are its `locals()`, as attributes: all that scikit-learn wants done there."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
+def attribute(name: str, meaning: str, of: str = "fitted_") -> Any:
+    """A property that shows what an estimator learned: a part of its fitted model, or of what else it holds."""
+    return property(attrgetter(f"{of}.{name}"), doc=meaning)
+
+
+def refuse_jobs(n_jobs: Any) -> None:
+    """Raise where a number of threads is none."""
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and n_jobs != 0):
+        raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {n_jobs!r}.")
 
 
 def refuse_fraction(name: str, value: Any, least: int) -> None:
@@ -49,13 +73,17 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
         refuse_no_text(estimator, X)
     if is_table(X):
         return X
-    how = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False, "ensure_min_samples": int(reset)}
+    return validated(estimator, X, reset=reset, dtype=None, ensure_min_samples=int(reset))
+
+
+def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
+    """X after scikit-learn's checks, which may not be finite; `say` is how a problem is put."""
     try:
-        return validate_data(estimator, X, reset=reset, **how)
+        return validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, **how)
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(str(error)) from None
+        raise DataError(say(str(error))) from None
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
@@ -63,7 +91,7 @@ def remember_columns(estimator: Any, table: Table, X: Any) -> None:
     if not is_table(X):
         return
     estimator.n_features_in_ = len(table.keys)
-    if all(isinstance(key, str) for key in table.keys) and not isinstance(X, Documents):
+    if all(isinstance(key, str) for key in table.keys) and not isinstance(X, DocumentTable):
         estimator.feature_names_in_ = np.array(table.keys, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
@@ -103,7 +131,7 @@ def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def weighty_labels(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
+def labels_with_weight(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
     """Sorted classes and a code per row; a class that only rows of weight zero have does not exist."""
     if isinstance(y, str):
         raise DataError(f"y={y!r} names a column, but X is a bare array. Give the labels themselves.")
@@ -140,7 +168,7 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
         import pyarrow as pa
 
         X = X.filter(pa.array(keep))
-    elif isinstance(X, Documents):
+    elif isinstance(X, DocumentTable):
         X = X.kept(keep)
     elif isinstance(X, Mapping):
         X = {key: np.asarray(values, dtype=object)[keep].tolist() for key, values in X.items()}
@@ -153,11 +181,11 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
     return X, weights[keep], None if codes is None else codes[keep]
 
 
-def say_met(table: Table) -> None:
+def warn_of_unseen(table: Table) -> None:
     """One warning with what prediction met: missing cells, levels and words never seen, columns not there."""
-    met = {key: n for key, n in table.unseen.items() if n}
-    wordless = {key: n for key, n in met.items() if table.schema[key].kind is Kind.TEXT}
-    unseen = {key: n for key, n in met.items() if key not in wordless}
+    unknown = {key: n for key, n in table.unseen.items() if n}
+    wordless = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
+    unseen = {key: n for key, n in unknown.items() if key not in wordless}
     missing = int(sum(table.missing.values()))
     parts = []
     if unseen:
@@ -209,3 +237,146 @@ def known_columns(X: Any) -> list[Any]:
     if isinstance(X, Mapping):
         return list(X)
     return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches
+
+
+def refuse_gaps(y: Any) -> None:
+    """Raise where a label that is to be compared with a prediction is unknown."""
+    labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
+    if labels.ndim != 1 or labels.dtype.kind not in "Of":
+        return
+    gaps = [row for row, label in enumerate(labels, start=1) if is_missing(label)]
+    if gaps:
+        raise DataError(f"the label of row {gaps[0]} is unknown ({len(gaps):,} are). Score rows whose label is known.")
+
+
+def class_array(classes: list[Any]) -> np.ndarray:
+    """Classes as an array of their own type; mixed types stay objects."""
+    kinds = {type(c) for c in classes}
+    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
+
+
+def prior_levels(prior: Any) -> dict[Any, list[Any]]:
+    """Levels that priors name: they exist whether seen or not."""
+    if not isinstance(prior, Mapping):
+        return {}
+    named = {key: p.levels for key, p in prior.items() if isinstance(p, Dirichlet)}
+    return {key: list(levels) for key, levels in named.items() if levels is not None}
+
+
+def column_of(X: Any, name: str) -> Any:
+    """One column of a frame, an Arrow table, a mapping or a file, as Python values."""
+    if isinstance(X, Mapping):
+        return X[name]
+    if isinstance(X, Table):
+        return open_table(X, target=name).labels()
+    if not hasattr(X, "__getitem__"):
+        raise DataError(f"give the labels themselves: column {name!r} cannot be taken from {type(X).__name__}.")
+    column = X[name]
+    return column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column)
+
+
+# -- documents in a row: a list, an array or a series of strings, as the one column of a model of text
+
+
+class DocumentTable(dict[Key, Any]):
+    """A table of one column of Arrow text, made of documents that came in a row."""
+
+    def kept(self, keep: np.ndarray) -> DocumentTable:
+        """The documents where `keep` is true."""
+        import pyarrow as pa
+
+        # By way of Python: Arrow cannot take from the views that polars keeps text in.
+        kept = {key: np.array(column.to_pylist(), dtype=object)[keep] for key, column in self.items()}
+        return DocumentTable({key: pa.array(cells, pa.large_string()) for key, cells in kept.items()})
+
+
+def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
+    """Documents in a row as a table, for a model that has one column of text; None where X is something else.
+
+    A model that has no such column is told, and how to have one.
+    """
+    if isinstance(X, (set, frozenset)):
+        raise DataError(
+            f"a {type(X).__name__} has no order, so neither labels nor answers belong to its rows. Give a list."
+        )
+    rows = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
+    found = None if rows else text_column(X)
+    wanted = _asked_for(estimator) if reset else getattr(_schema(estimator), "only_text", None)
+    if rows and wanted is not None:
+        _refuse_split(X)
+    if found is not None:
+        if wanted is None:
+            raise _unexpected(estimator, len(next(iter(found.values()))), reset)
+        return DocumentTable({wanted: next(iter(found.values()))})
+    if wanted is None:
+        return None
+    if isinstance(X, str) and not reset and X != "-" and not os.path.exists(X):
+        raise DataError(f"there is no file {X[:60]!r}. A single document is given in a list: [text].")
+    if hasattr(X, "__next__") and not is_frame(X):
+        raise DataError(f"documents come in a list, an array or a series, not in a {type(X).__name__}. Use list(...).")
+    return _odd_row(X, wanted)
+
+
+def _refuse_split(rows: Any) -> None:
+    """Raise where documents are lists of words, which differ in length as rows of a table do not."""
+    lengths = {len(row) for row in rows if isinstance(row, (list, tuple))}
+    if len(lengths) > 1 and all(isinstance(word, str) for word in rows[0]):
+        raise DataError("documents come as whole strings, not as lists of words. Join them: ' '.join(words).")
+
+
+def _asked_for(estimator: Any) -> Key | None:
+    """The column that documents in a row are to be, where everything was declared text."""
+    everything = read_kinds(getattr(estimator, "kinds", None)).everything
+    return TEXT if everything is not None and everything.takes(Kind.TEXT) else None
+
+
+def _schema(estimator: Any) -> Schema | None:
+    return getattr(getattr(estimator, "fitted_", None), "schema", None)
+
+
+def _unexpected(estimator: Any, rows: int, reset: bool) -> DataError:
+    """What to do with texts that are no table to this model."""
+    said = f"Expected 2D array, got 1D array instead: {rows:,} texts in a row."
+    if not reset:
+        schema = _schema(estimator)
+        columns = ", ".join(repr(spec.key) for spec in (schema.used if schema else ())[:5])
+        reads = f"It has the columns {columns}." if columns else "It has a block of counts."
+        return DataError(f"{said} The model was not fitted on documents alone. {reads} Give a table of them.")
+    if "kinds" in estimator.get_params(deep=False):
+        return DataError(
+            f'{said} To learn from documents, give kinds="text". Reshape your data with array.reshape(-1, 1) if they '
+            "are one column of categories."
+        )
+    return DataError(f"{said} Give rows of numbers; BagOfWords turns documents into some.")
+
+
+def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:
+    """Nothing but missing documents, or a row of something else: the first cell that is no text is named."""
+    flat = isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1
+    if not flat and not (hasattr(X, "to_pylist") and not hasattr(X, "column_names")):
+        return None
+    texts = False
+    for row, cell in enumerate(X.to_pylist() if hasattr(X, "to_pylist") else X, start=1):
+        if isinstance(cell, (list, tuple, np.ndarray)):
+            return None
+        cell = cell.item() if isinstance(cell, np.generic) else cell
+        texts |= isinstance(cell, str)
+        if not isinstance(cell, str) and not is_missing(cell):
+            raise DataError(
+                f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is no text. "
+                "Documents are strings, None where one is missing."
+            )
+    import pyarrow as pa
+
+    return None if texts else DocumentTable({wanted: pa.nulls(len(X), pa.large_string())})
+
+
+def refuse_no_text(estimator: Any, X: Any) -> None:
+    """Raise where a model that reads text is given nothing but numbers."""
+    schema = _schema(estimator)
+    numbers = sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")
+    if schema is None or not schema.texts or not numbers:
+        return
+    texts, alone = schema.texts, len(schema.texts) == len(schema.used)
+    remedy = "Give documents: a list of strings." if alone else "Give a table of the columns it was fitted on."
+    raise DataError(f"the model reads text in column {texts[0]!r}, but X holds nothing but numbers. {remedy}")

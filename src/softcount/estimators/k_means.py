@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
-from softcount.estimators.inputs import known_columns, refuse_fraction, refuse_negative, remember_columns, weights_of
-from softcount.learn.kmeans.descend import Stop
+from softcount.estimators import inputs
+from softcount.estimators.inputs import attribute
+from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
 from softcount.learn.kmeans.points import refuse_not_finite
 from softcount.run.threads import Threads
+from softcount.sources.frames import text_column
+from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import Kind
-from softcount.table.texts import text_column
-from softcount.table.wording import refuse_unknown
 
 LONGEST_PROBLEM = 200
 
 
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+# scikit-learn has no types
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
     `init` is "k-means++" (each next centre drawn by weight times squared distance to the nearest so far), "random", or
@@ -45,7 +48,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     found_: Centres
     _unit = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         n_clusters: int = 8,
         init: Any = "k-means++",
@@ -55,13 +58,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        inputs.keep_settings(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,11 +69,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Find the centres. `y` is not used."""
         self._check_settings()
         rows = numbers_of(self, X, reset=True)
-        weights = weights_of(sample_weight, rows)
+        weights = inputs.weights_of(sample_weight, rows)
         names = getattr(self, "feature_names_in_", None)
         # A number of our own from theirs: a RandomState is advanced, as scikit-learn advances it.
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        wish = Wish(self.n_clusters, self.init, self.n_init, Stop(self.max_iter, self.tol), seed, self._unit)
+        wish = Wish(self.n_clusters, self.init, self.n_init, KMeansStop(self.max_iter, self.tol), seed, self._unit)
         with Threads(self.n_jobs) as threads:
             kept, weights, notes = self._kept(rows, weights, threads, names)
             found, labels = fit_kmeans(kept, weights, wish, threads, names)
@@ -87,7 +84,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
         """The rows that count, their weights, and what is to be said of the others."""
-        refuse_few(rows, self.n_clusters)
+        if rows.shape[0] < self.n_clusters:  # a centre would have no row to be near to
+            asked = f"n_clusters={self.n_clusters}: ask for fewer clusters."
+            raise DataError(f"n_samples={rows.shape[0]} should be >= {asked}")
         if weights is None or (weights > 0).all():
             return rows, weights, []
         refuse_not_finite(rows, names, threads)
@@ -104,47 +103,31 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._n_features_out = len(found.centres)
 
     def _check_settings(self) -> None:
-        refuse_fraction("n_clusters", self.n_clusters, 1)
-        refuse_fraction("n_init", self.n_init, 1)
-        refuse_fraction("max_iter", self.max_iter, 1)
-        refuse_negative("tol", self.tol)
-        whole = isinstance(self.n_jobs, (int, np.integer)) and not isinstance(self.n_jobs, bool)
-        if self.n_jobs is not None and not (whole and self.n_jobs != 0):
-            raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {self.n_jobs!r}.")
+        inputs.refuse_fraction("n_clusters", self.n_clusters, 1)
+        inputs.refuse_fraction("n_init", self.n_init, 1)
+        inputs.refuse_fraction("max_iter", self.max_iter, 1)
+        inputs.refuse_negative("tol", self.tol)
+        inputs.refuse_jobs(self.n_jobs)
 
-    @property
-    def trace_(self) -> list[float]:
-        return self.found_.trace
+    trace_: list[float] = attribute("trace", "The cost after each pass.", "found_")
+    converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.", "found_")
+    agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.", "found_")
+    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.", "found_")
 
-    @property
-    def converged_(self) -> bool:
-        return self.found_.converged
-
-    @property
-    def agreed_(self) -> tuple[int, int]:
-        """How many starts reached the best, of how many."""
-        return self.found_.agreed
-
-    @property
-    def notes_(self) -> list[str]:
-        return self.found_.notes
-
-    def _asked(self, X: Any, threads: Threads) -> Any:
-        rows = numbers_of(self, X, reset=False)
-        refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
-        return rows
+    def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
+        check_is_fitted(self, "found_")
+        with Threads(self.n_jobs) as threads:
+            rows = numbers_of(self, X, reset=False)
+            refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
+            return question(self.found_, rows, threads)
 
     def predict(self, X: Any) -> np.ndarray:
         """The nearest centre of each row, the first of equals."""
-        check_is_fitted(self, "found_")
-        with Threads(self.n_jobs) as threads:
-            return self.found_.assign(self._asked(X, threads), threads)[0]
+        return self._answer(X, Centres.assign)[0]
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows x clusters) distance of each row from each centre."""
-        check_is_fitted(self, "found_")
-        with Threads(self.n_jobs) as threads:
-            return self.found_.distances(self._asked(X, threads), threads)
+        return self._answer(X, Centres.distances)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the centres and say which each row is nearest to."""
@@ -156,18 +139,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of these rows: the sum of squared distances from their nearest centres."""
-        check_is_fitted(self, "found_")
-        with Threads(self.n_jobs) as threads:
-            apart = self.found_.assign(self._asked(X, threads), threads)[1]
+        apart = self._answer(X, Centres.assign)[1]
         weights = None if sample_weight is None else check_weights(sample_weight, len(apart))
         return -float(apart.sum() if weights is None else weights @ apart)
 
     def save(self, path: Any) -> None:
         """Write the centres to a file that `softcount.load` reads."""
-        from softcount.estimators.saving import save_kmeans
+        from softcount.estimators.saving import save_estimator
 
         check_is_fitted(self, "found_")
-        save_kmeans(self, path)
+        save_estimator(self, path)
 
 
 class SphericalKMeans(KMeans):
@@ -198,12 +179,6 @@ class SphericalKMeans(KMeans):
         return kept[there], None if weights is None else weights[there], [said]
 
 
-def refuse_few(rows: Any, clusters: int) -> None:
-    """Raise where there are fewer rows than clusters: a centre would have no row to be near to."""
-    if rows.shape[0] < clusters:
-        raise DataError(f"n_samples={rows.shape[0]} should be >= n_clusters={clusters}: ask for fewer clusters.")
-
-
 def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
     if text_column(X) is not None:
@@ -213,13 +188,8 @@ def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
         )
     if _is_foreign(X):
         return _foreign_numbers(estimator, X, reset)
-    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
-    try:
-        rows = validate_data(estimator, X, reset=reset, accept_large_sparse=True, **how)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(_which_column(X, str(error))) from None
+    how = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
+    rows = inputs.validated(estimator, X, partial(_which_column, X), reset=reset, **how)
     if sparse.issparse(rows) and not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -234,7 +204,7 @@ def _is_foreign(X: Any) -> bool:
 
 def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     """The columns of such a table as numbers; for a fitted estimator its own columns, found by name."""
-    keys = list(X.column_names) if hasattr(X, "column_names") else known_columns(X)
+    keys = list(X.column_names) if hasattr(X, "column_names") else inputs.known_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
     left_out = [key for key in keys if key not in wanted]
     kinds = {key: "ignore" if key in left_out else Kind.REAL for key in keys}
@@ -244,7 +214,7 @@ def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     places = [table.schema.places[key].slot for key in wanted]
     cells = np.concatenate([task().reals for task in table.tasks()])[:, places]
     if reset:
-        remember_columns(estimator, table, X)
+        inputs.remember_columns(estimator, table, X)
     elif cells.shape[1] != estimator.n_features_in_:
         raise DataError(
             f"X has {cells.shape[1]} columns, but {type(estimator).__name__} was fitted on {estimator.n_features_in_}."

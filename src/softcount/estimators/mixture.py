@@ -1,13 +1,270 @@
-"""Mixtures over any table: classes nobody named, found by EM."""
+"""What the mixtures share: finding components, pinning rows of known class, and saying what was found."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from softcount.estimators.components import AUTO, Components
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils import ClassifierTags
+
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.estimators.class_reports import arrow_table
+from softcount.estimators.fitted_estimator import FittedEstimator
+from softcount.estimators.inputs import attribute
+from softcount.evaluate.learn_model import ClassSearch, learn_model
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.groups import Starts
+from softcount.learn.plan import Plan
+from softcount.learn.prepare import NOT_USED
+from softcount.learn.rules import Stop
+from softcount.learn.user_params import start_levels
+from softcount.run.progress import progress_on, starts_told
+from softcount.run.threads import Threads
+from softcount.table import Table, check_weights, open_table
+from softcount.table.schema import Key, Kind
+
+AUTO = "auto"
+WORDS = {
+    "criterion": ("evidence", "bic", "icl", "cv"),
+    "assign": ("soft", "hard", "drawn"),
+    "finish": (None, "lbfgs"),
+}
+"""What settings that are words may be."""
+HEAVIEST = 1e200
+STARTS = ("k-means++", "k-means", "random", "agglomerative")
 
 
-class Mixture(Components):
+@dataclass(frozen=True, slots=True)
+class KnownLabels:
+    """What y tells: the known classes and each row's code (-1 unknown), or the column they are in; else a note."""
+
+    names: list[Any] | None = None
+    codes: np.ndarray | None = None
+    target: Key | None = None
+    notes: tuple[str, ...] = ()
+
+
+class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A mixture in `fitted_`: components of any table, found by EM from several starts."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the components.
+
+        `y` may hold the classes of some rows, or name the column that does: these rows stay in their class, and
+        component i is `classes_[i]`. A `y` without any gap is not used, as in scikit-learn.
+        """
+        self._check_settings()
+        everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
+        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), everything)
+        before = inputs.weights_of(sample_weight, data)
+        if before is not None and before.max(initial=0.0) > HEAVIEST:  # no room for the squares that it multiplies
+            raise DataError(
+                f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
+            )
+        known = _known(y, X, data, before)
+        start = self._start()
+        per_row = isinstance(start, np.ndarray) and before is not None and start.shape[:1] == before.shape
+        data, weights, _ = inputs.without_zeros(data, before, None)
+        if before is not None and weights is not before:
+            start = start[before > 0] if per_row else start
+            known = replace(known, codes=None if known.codes is None else known.codes[before > 0])
+        plan = self._plan(self._stop(), target=known.target, named=known.names)
+        table = self._table(data, plan, known, weights)
+        inputs.remember_columns(self, table, data)
+        fitted = self._found(table, plan, self._given(start, table), known)
+        self._keep(replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]))
+        return self
+
+    def _keep(self, fitted: Fitted) -> None:
+        self.fitted_ = fitted
+
+    def _table(self, data: Any, plan: Plan, known: KnownLabels, weights: np.ndarray | None) -> Table:
+        levels = start_levels(self.init) | start_levels(self.fixed) | inputs.prior_levels(self.prior)
+        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
+        return open_table(
+            data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
+            weights=weights,
+        )  # fmt: skip
+
+    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
+        groups = self._groups(start)
+        least = len(known.names or [])
+        if groups is not None and least > groups:
+            raise DataError(f"y names {least} classes, but n_components is {groups}. Ask for at least {least}.")
+        starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
+        plan = self._with_fixed(plan, table, groups)
+        with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
+            search = ClassSearch(starts, self.criterion if groups is None else None)
+            return learn_model(table, watched, threads, search)
+
+    @contextmanager
+    def _watched(self, plan: Plan) -> Iterator[Plan]:
+        """The plan with a bar on a terminal's standard error, if `verbose` asks for one."""
+        if not self.verbose:
+            yield plan
+            return
+        with progress_on(sys.stderr) as tell:
+            yield replace(plan, watch=starts_told(tell))
+
+    def _groups(self, start: Any) -> int | None:
+        """How many components: as asked for, as many as the start has, or None where that is to be found."""
+        if self.n_components != AUTO:
+            return int(self.n_components)
+        if isinstance(start, Fitted):
+            return start.n_groups
+        if isinstance(start, np.ndarray):
+            return start.shape[1] if start.ndim == 2 else int(start[np.isfinite(start)].max(initial=0)) + 1
+        if isinstance(start, Mapping):
+            if "weights" not in start:
+                raise DataError("init: say how many components the start has: give n_components or 'weights'.")
+            return len(start["weights"])
+        return None
+
+    def _stop(self) -> Stop:
+        return Stop(self.max_iter, self.tol, self.accelerate, self.assign, self.finish, self.half_steps)
+
+    def _with_fixed(self, plan: Plan, table: Table, groups: int | None) -> Plan:
+        """The plan with the parameters that are held, under the names of the columns."""
+        for name in ("weights", "means"):
+            if groups is None and isinstance(self.fixed, Mapping) and name in self.fixed:
+                raise DataError(f"fixed: {name} are of a given number of components, so give n_components too.")
+        return replace(plan, fixed=self.fixed)
+
+    def _given(self, start: Any, table: Table) -> Any:
+        """The start, once the columns are known."""
+        return start
+
+    def _start(self) -> Any:
+        """Where to start from: a word, parameters, a fitted model, or memberships or labels as an array."""
+        init = getattr(self.init, "fitted_", self.init)
+        if (isinstance(init, str) and init in STARTS) or isinstance(init, (Mapping, Fitted)):
+            return init
+        array = np.asarray(init)
+        whole = array.ndim == 1 and array.dtype.kind in "iu"
+        if array.ndim not in (1, 2) or array.dtype.kind not in "iufb":
+            words = ", ".join(map(repr, STARTS))
+            raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
+        return array.astype(np.int64 if whole else float)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn asks whatever has predict_proba whether it tells several y apart; these classes are our own.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+    def _check_settings(self) -> None:
+        if self.n_components != AUTO:
+            if isinstance(self.n_components, str):
+                said = f"not {self.n_components!r}."
+                raise DataError(f"n_components must be a whole number of at least 1 or 'auto', {said}")
+            inputs.refuse_fraction("n_components", self.n_components, 1)
+        inputs.refuse_fraction("n_init", self.n_init, 1)
+        for name, words in WORDS.items():
+            said = getattr(self, name)
+            if not any(said is word or (isinstance(said, str) and said == word) for word in words):
+                raise DataError(f"{name}={said!r} is not known. Use {', '.join(map(repr, words))}.")
+        for name in ("accelerate", "half_steps", "verbose"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise DataError(f"{name} must be True or False, not {getattr(self, name)!r}.")
+        super()._check_settings()
+
+    # -- answers
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest component of each row, numbered from 0."""
+        return np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Find the components and say which each row is in."""
+        return np.asarray(self.fit(X, y, sample_weight).predict(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-density per row."""
+        scores = self.score_samples(X)
+        return float(np.average(scores, weights=_checked_weights(sample_weight, len(scores))))
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion: smaller is better."""
+        total, rows = self._total(X, sample_weight)
+        return float(-2 * total + self.n_parameters_ * np.log(rows))
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's information criterion: smaller is better."""
+        return float(-2 * self._total(X, sample_weight)[0] + 2 * self.n_parameters_)
+
+    def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Log-likelihood of the rows, and their weight."""
+        scores = self.score_samples(X)
+        weights = _checked_weights(sample_weight, len(scores))
+        return float(weights @ scores), float(weights.sum())
+
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
+        """Integrated completed likelihood: BIC plus twice the memberships' entropy; smaller is better."""
+        log_members = self.predict_log_proba(X)
+        with np.errstate(invalid="ignore"):
+            entropy = -np.nan_to_num(np.exp(log_members) * log_members).sum(axis=1)
+        weights = _checked_weights(sample_weight, len(entropy))
+        return self.bic(X, sample_weight) + 2 * float(weights @ entropy)
+
+    # -- what was found
+
+    weights_: np.ndarray = attribute("shares", "The share of each component.")
+    n_components_: int = attribute("n_groups", "The number of components: the one asked for, or the one found.")
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes that y named, in the order of the first components; there are none without such a y."""
+        if self.fitted_.named is None:
+            raise AttributeError("no labels were given, so the components have no names.")
+        return inputs.class_array(self.fitted_.named)
+
+    log_likelihood_: float | None = attribute("log_likelihood", "The log-likelihood of the rows that were fitted.")
+
+    @property
+    def trace_(self) -> list[float]:
+        """The objective at the start and after each iteration.
+
+        With `half_steps` each iteration adds two entries: the lower bound that the new parameters reach with the old
+        memberships, and the objective once the memberships follow. Neither is below the entry before it.
+        """
+        return self.fitted_.trace
+
+    objective_: str = attribute("objective", "Which objective `trace_` shows, in words.")
+    n_iter_: int = attribute("n_iter", "How many iterations the best start took.")
+    converged_: bool = attribute("converged", "Whether the best start went on until nothing more was to be gained.")
+    agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
+
+    @property
+    def selection_(self) -> Any:
+        """An Arrow table of the numbers of components that were tried; None where the number was given."""
+        trials = self.fitted_.selection
+        if trials is None:
+            return None
+        return arrow_table({part.name: [getattr(trial, part.name) for trial in trials] for part in fields(trials[0])})
+
+
+def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
+    if y is None or (isinstance(y, str) and inputs.is_table(X)):
+        return KnownLabels(target=y)
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f" and not np.isnan(y).any():
+        return KnownLabels(notes=(NOT_USED,))  # not coded: numbers that are no labels are none of our business
+    names, codes = inputs.labels_with_weight(y, data, weights)
+    if not names:
+        return KnownLabels()
+    return KnownLabels(names, codes) if (codes < 0).any() else KnownLabels(notes=(NOT_USED,))
+
+
+def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    return np.ones(rows) if sample_weight is None else check_weights(sample_weight, rows)
+
+
+class Mixture(BaseMixture):
     """Classes nobody named (AutoClass, latent classes): columns of any kind, independent given the class.
 
     The number of classes is looked for (`criterion` says how it is chosen, `selection_` shows what was tried) unless
@@ -22,7 +279,7 @@ class Mixture(Components):
     array([0, 1])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         n_components: int | str = AUTO,
         kinds: Any = None,
@@ -43,21 +300,4 @@ class Mixture(Components):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.n_components = n_components
-        self.kinds = kinds
-        self.prior = prior
-        self.estimate = estimate
-        self.init = init
-        self.criterion = criterion
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.accelerate = accelerate
-        self.assign = assign
-        self.fixed = fixed
-        self.finish = finish
-        self.half_steps = half_steps
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        inputs.keep_settings(self, locals())

@@ -5,15 +5,16 @@ The rows' posteriors come from the same adding of folds as cross-validation, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from softcount.errors import DataError
-from softcount.evaluate.folds import Answers, Folded, Split, folded
+from softcount.evaluate.folds import FoldAnswers, FoldModels, fold_models
 from softcount.evaluate.scores import SMALLEST
 from softcount.fitted.calibration import (
     FARTHEST,
@@ -29,8 +30,10 @@ from softcount.fitted.calibration import (
 )
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan, retyping
-from softcount.run.threads import Threads
+from softcount.learn.prepare import on_task
+from softcount.run.base import Runner
 from softcount.table import Chunk, Table
+from softcount.table.chunk import Split
 
 FOLDS = 5
 MOST_CELLS = 20_000_000
@@ -44,7 +47,7 @@ STAYS = f"the temperature stays 1: the rows held out are right so often that the
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldOut:
     """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were."""
 
     logs: np.ndarray
@@ -52,17 +55,18 @@ class Held:
     weights: np.ndarray
     folds: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Held:
-        return Held(self.logs[rows], self.labels[rows], self.weights[rows], self.folds[rows])
+    def take(self, rows: np.ndarray) -> HeldOut:
+        return HeldOut(self.logs[rows], self.labels[rows], self.weights[rows], self.folds[rows])
 
 
 def check_method(method: Any) -> None:
+    """Refuse a way to calibrate that there is not."""
     if method not in METHODS:
         raise DataError(f"calibration={method!r} is not known. Use None, 'temperature' or 'isotonic'.")
 
 
 def calibrated(
-    fitted: Fitted, table: Table, plan: Plan, threads: Threads, method: str, classes: Sequence[Any] | None = None
+    fitted: Fitted, table: Table, plan: Plan, runner: Runner, method: str, classes: Sequence[Any] | None = None
 ) -> Fitted:
     """The model with its probabilities corrected by what rows held out show; a note where they show nothing.
 
@@ -72,7 +76,7 @@ def calibrated(
     if fitted.n_groups < 2:
         return _noted(fitted, "not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    found = retyping(table, lambda t: _held(t, plan, threads, split, classes), threads)
+    found = retyping(table, lambda t: _held(t, plan, runner, split, classes), runner)
     if found is None or len(np.unique(found[0].labels)) < 2:
         return _noted(fitted, "not calibrated: too few rows have a label.")
     held, notes = found
@@ -100,7 +104,7 @@ def calibrated_on(
         raise DataError("calibration needs labelled rows of at least two classes.")
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
     folds = (np.arange(len(logs)) % FOLDS).astype(np.int8)
-    found = calibration_of(Held(logs, labels[kept], weights[kept], folds), method)
+    found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
     fitted = replace(fitted, calibration=found, notes=_silent(fitted.notes))
     return replace(fitted, notes=[*fitted.notes, *_unbound(fitted)])
 
@@ -133,69 +137,71 @@ def _noted(fitted: Fitted, note: str) -> Fitted:
 
 
 def _held(
-    table: Table, plan: Plan, threads: Threads, split: Split, classes: Sequence[Any] | None
-) -> tuple[Held, list[str]] | None:
-    models = folded(table, plan, threads, split, classes)
+    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
+) -> tuple[HeldOut, list[str]] | None:
+    models = fold_models(table, plan, runner, split, classes)
     if models is None:
         return None
-    cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.star.groups
+    cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
     drawn = Split(2, split.seed + 1, part) if part < 1 else None
-
-    def work(task: Callable[[], Chunk]) -> list[Held]:
-        chunk = task()
-        kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
-        return [_one(models, found, kept[found.rows - chunk.start]) for found in models.answers(chunk)]
-
-    parts = [held for found in threads.map(work, table.tasks()) for held in found]
+    work = partial(on_task, partial(_held_in, models, drawn))
+    parts = [held for found in runner.map(work, table.tasks()) for held in found]
     if not parts:
         return None
     names = ("logs", "labels", "weights", "folds")
-    held = Held(*(np.concatenate([getattr(x, name) for x in parts]) for name in names))
+    held = HeldOut(*(np.concatenate([getattr(x, name) for x in parts]) for name in names))
     rows = f"{len(held.labels):,} rows, about {100 * part:.2g} % of those with a label"
     return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
 
 
-def _one(models: Folded, found: Answers, kept: np.ndarray) -> Held:
+def _held_in(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldOut]:
+    """What is held of one chunk, by fold."""
+    kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
+    return [_one(models, found, kept[found.rows - chunk.start]) for found in models.answers(chunk)]
+
+
+def _one(models: FoldModels, found: FoldAnswers, kept: np.ndarray) -> HeldOut:
     """One fold's rows of a chunk; those of no weight, or that no class can have made, say nothing."""
     joint = found.joint
     kept = kept & (found.weights > 0) & np.isfinite(joint).any(axis=1)
     joint = joint[kept]
-    logs = (joint - models.star.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
-    return Held(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int8))
+    logs = (joint - models.model.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
+    return HeldOut(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int8))
 
 
-def calibration_of(held: Held, method: str) -> Calibration:
+def calibration_of(held: HeldOut, method: str) -> Calibration:
     """The correction that all these rows suggest. Its figures are of every fold under what the others suggest."""
     learn = _temperature if method == "temperature" else _curves
-    told = np.empty((3, len(held.labels)))
+    outcomes = np.empty((3, len(held.labels)))
     for fold in np.unique(held.folds):
         inside = held.folds == fold
         others = held.take(np.flatnonzero(~inside)) if not inside.all() else held
-        told[:, inside] = _told(_corrected(held.logs[inside].astype(np.float64), learn(others)), held.labels[inside])
+        logs = _corrected(held.logs[inside].astype(np.float64), learn(others))
+        outcomes[:, inside] = _outcomes(logs, held.labels[inside])
     found = learn(held)
-    (loss, bins), (loss_after, bins_after) = _figures(held, _told(held.logs, held.labels)), _figures(held, told)
+    (loss, bins), (loss_after, bins_after) = _figures(held, _outcomes(held.logs, held.labels)), _figures(held, outcomes)
     kept = {"temperature": found} if isinstance(found, float) else {"curves": found}
-    return Calibration(method, len(held.labels), loss, loss_after, bins, bins_after, **kept)  # type: ignore[arg-type]
+    return Calibration(method, len(held.labels), loss, loss_after, bins, bins_after, **kept)
 
 
 def _corrected(logs: np.ndarray, found: float | tuple[Curve, ...]) -> np.ndarray:
     return log_softened(logs, found) if isinstance(found, float) else np.log(curved(logs, found))
 
 
-def _told(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _outcomes(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(3 x rows) log-probability of each row's own class, probability of its likeliest one, whether that is right."""
     rows, best = np.arange(len(labels)), logs.argmax(axis=1)
     return np.stack([logs[rows, labels], np.minimum(np.exp(logs[rows, best]), 1.0), best == labels])
 
 
-def _figures(held: Held, told: np.ndarray) -> tuple[float, tuple[Bin, ...]]:
-    """Log-loss and reliability of what rows were told."""
-    own = np.maximum(told[0], np.log(SMALLEST))
-    return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(told[1], told[2], held.weights))
+def _figures(held: HeldOut, outcomes: np.ndarray) -> tuple[float, tuple[Bin, ...]]:
+    """Log-loss and reliability of these outcomes."""
+    own = np.maximum(outcomes[0], np.log(SMALLEST))
+    return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(outcomes[1], outcomes[2], held.weights))
 
 
-def _temperature(held: Held) -> float:
+def _temperature(held: HeldOut) -> float:
     """The temperature at which the rows held out are likeliest; above 1 where the model was too sure.
 
     It is 1 where they would be likelier still below every temperature looked at.
@@ -219,7 +225,7 @@ def _temperature(held: Held) -> float:
     return HOTTEST if slope(hot) >= 0 else float(np.exp(brentq(slope, cold, hot, xtol=1e-9)))
 
 
-def _curves(held: Held) -> tuple[Curve, ...]:
+def _curves(held: HeldOut) -> tuple[Curve, ...]:
     """For every class, against all others, the share of rows of it as its log-odds rise; of two classes the second's.
 
     Shares stay one row away from none and from all: rows to come may hold what these did not.

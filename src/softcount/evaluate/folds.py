@@ -6,37 +6,33 @@ others, so k folds cost two passes and no refitting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from softcount.counts import ROOT, Counts
-from softcount.errors import DataError
-from softcount.evaluate.fold_words import FoldWords, without
-from softcount.families import Text
-from softcount.learn.labelled import climb_labelled, hidden_in_columns, imagine_classes, with_older
-from softcount.learn.plan import LABELLED_FLOOR, Plan, cells_of, plug
-from softcount.models.align import reordered
-from softcount.models.bags import Bag
-from softcount.models.declared import nodes_of
-from softcount.models.plates import Kernels
-from softcount.models.settle import Settling, remapped, settling
-from softcount.models.star import Imagined, Star, StarParams
+from softcount.learn.labelled import climb_labelled, estimated, hidden_in_columns, imagine_classes, with_older
+from softcount.learn.plan import Plan, cells_of, plug
+from softcount.learn.prepare import LABELLED_FLOOR, recoded_chunks, tallied
+from softcount.models.base import ClassModel
+from softcount.models.nodes import Imagined, Node, Params
 from softcount.numerics.twofold import Twofold
-from softcount.run.threads import Threads, total
-from softcount.table import Chunk, Table
-from softcount.table.row_folds import Split
+from softcount.run.base import Runner
+from softcount.table import Chunk, Settled, Table
+from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
-Seen = dict[int, np.ndarray]
+KnownWords = dict[int, np.ndarray]
 """By the slot of a text column, which columns of its bag a model knows."""
-Known = tuple[StarParams, Seen]
+FoldModel = tuple[Params, KnownWords]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class FoldAnswers:
     """Rows of one fold that have a class, and the log of share times density that the others' model gives them."""
 
     fold: int
@@ -47,56 +43,54 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldModels:
     """A compiled model for every fold that is tested, learned from the rows of the others; `counts` are by fold.
 
     With each model come the words it knows, by text column: others are no evidence, as if it had been fitted alone.
     """
 
-    star: Star
-    models: list[tuple[list[Any], Seen]]
-    settled: Settling
+    model: ClassModel
+    models: list[tuple[list[Any], KnownWords]]
+    settled: Settled
     split: Split
     counts: Counts
 
-    def answers(self, chunk: Chunk) -> Iterator[Answers]:
+    def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """What each fold's own model says of its rows in this chunk; rows without a label are passed over."""
-        chunk = remapped(chunk, self.settled)
+        chunk = self.settled.recoded(chunk)
         assert chunk.labels is not None
         folds = self.split.of(chunk)
         for fold, (model, seen) in zip(self.split.tested, self.models, strict=True):
             rows = np.flatnonzero((folds == fold) & (chunk.labels >= 0))
             if len(rows):
-                ready = self.star.prepare(_part(chunk, rows, seen), base=False)
-                joint = self.star.score(ready, model, slice(0, len(rows)))
+                ready = self.model.prepare(_part(chunk, rows, seen), base=False)
+                joint = self.model.score(ready, model, slice(0, len(rows)))
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
-                yield Answers(fold, rows + chunk.start, chunk.labels[rows], weights, joint)
+                yield FoldAnswers(fold, rows + chunk.start, chunk.labels[rows], weights, joint)
 
 
-def folded(
-    table: Table, plan: Plan, threads: Threads, split: Split, classes: Sequence[Any] | None = None
-) -> Folded | None:
+def fold_models(
+    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
+) -> FoldModels | None:
     """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels."""
-    fast = Kernels(cells_of(table))
-    tally, settled = _tallied(table, plan, threads, fast, split, classes)
+    tally, settled = _tallied(table, plan, runner, split, classes)
     groups = len(settled.classes)
     by_fold = tally.counts[ROOT].reshape(groups, split.folds).sum(axis=0)
     if any(by_fold.sum() - by_fold[fold] <= 0 for fold in split.tested):
         return None
-    leaves = nodes_of(settled.schema, plan.declared, groups, table.bag_width, LABELLED_FLOOR)
-    star = Star(settled.schema, leaves, groups, fast)
-    if hidden_in_columns(table, star):
-        chunks = list(threads.map(lambda task: remapped(task(), settled), table.tasks()))
-        models = (_completed(star, [_trained(x, fold, split) for x in chunks], plan, threads) for fold in split.tested)
+    model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width)
+    if hidden_in_columns(table, model):
+        chunks = recoded_chunks(table, settled, runner)
+        models = (_completed(model, [_trained(x, fold, split) for x in chunks], plan, runner) for fold in split.tested)
     else:
-        parts = _others(tally, split, star, settled)
-        models = (_estimated(star, part, plan, settled.classes) for part in parts)
-    compiled = [(star.compile(params, contrast=True), seen) for params, seen in models]
-    return Folded(star, compiled, settled, split, tally.counts)
+        parts = _others(tally, split, model, settled)
+        models = (_estimated(model, part, plan, settled.classes) for part in parts)
+    compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
+    return FoldModels(model, compiled, settled, split, tally.counts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
+class _FoldCounts:
     """Counts of every class in every fold: group (class, fold) is number class * folds + fold.
 
     Words, by the key of their leaf, are counted apart from everything else.
@@ -105,69 +99,65 @@ class _Tally:
     counts: Counts
     words: dict[Key, FoldWords]
 
-    def __add__(self, other: _Tally) -> _Tally:
-        return _Tally(self.counts + other.counts, {key: part + other.words[key] for key, part in self.words.items()})
+    def __add__(self, other: _FoldCounts) -> _FoldCounts:
+        return _FoldCounts(
+            self.counts + other.counts, {key: part + other.words[key] for key, part in self.words.items()}
+        )
+
+
+def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
+    """The counts of a chunk's rows of known class, every fold apart."""
+    assert chunk.labels is not None
+    groups = np.where(chunk.labels < 0, -1, chunk.labels * split.folds + split.of(chunk)).astype(np.int32)
+    rest = _without_bags(model)
+    ready = rest.prepare(replace(chunk, labels=groups), base=False)
+    words = {
+        x.key: FoldWords.of(x.family.features(model.column(x, chunk), x.setting), groups, chunk.weights)
+        for x in _bags(model)
+    }
+    return _FoldCounts(rest.tally(ready), words)
 
 
 def _tallied(
-    table: Table, plan: Plan, threads: Threads, fast: Kernels, split: Split, classes: Sequence[Any] | None
-) -> tuple[_Tally, Settling]:
-    settled: Settling | None = None
-    if any(family.name == "joint" for family in plan.declared.families.values()):
-        for _ in threads.map(lambda task: task(), table.tasks()):
-            pass
-        settled = settling(table, plan.declared, classes)
-    schema = table.schema if settled is None else settled.schema
-    star = Star(schema, nodes_of(schema, plan.declared, 1, table.bag_width, LABELLED_FLOOR), 1, fast)
-    bags, rest = _bags(star), _without_bags(star)
-
-    def work(task: Callable[[], Chunk]) -> _Tally:
-        chunk = task() if settled is None else remapped(task(), settled)
-        assert chunk.labels is not None
-        groups = np.where(chunk.labels < 0, -1, chunk.labels * split.folds + split.of(chunk)).astype(np.int32)
-        ready = rest.prepare(replace(chunk, labels=groups), base=False)
-        words = {x.leaves[0].key: FoldWords.of(x.prepare(chunk).matrix, groups, chunk.weights) for x in bags}
-        return _Tally(rest.tally(ready), words)
-
-    tally = total(threads, work, table.tasks())
-    if tally is None:
-        raise DataError("the table has no rows.")
-    if settled is None:
-        settled = settling(table, plan.declared, classes)
-        return replace(tally, counts=reordered(tally.counts, rest, _by_fold(settled, split.folds))), settled
-    in_order = _by_fold(replace(settled, remap={}, label_remap=None), split.folds)
-    return replace(tally, counts=reordered(tally.counts, rest, in_order)), settled
+    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
+) -> tuple[_FoldCounts, Settled]:
+    found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
+    settled = found.settled
+    in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
+    rest, groups = _without_bags(found.model), len(settled.classes) * split.folds
+    counts = rest.in_order(found.total.counts, _by_fold(in_order, split.folds), groups)
+    return replace(found.total, counts=counts), settled
 
 
-def _bags(star: Star) -> list[Bag]:
-    return [plate for plate in star.plates if isinstance(plate, Bag)]
+def _bags(model: ClassModel) -> list[Node]:
+    """The leaves that are counted as sparse rows."""
+    return [leaf for leaf in model.leaves if model.is_sparse(leaf)]
 
 
-def _without_bags(star: Star) -> Star:
-    sparse = {plate.leaves[0].key for plate in _bags(star)}
-    return replace(star, leaves=tuple(leaf for leaf in star.leaves if leaf.key not in sparse))
+def _without_bags(model: ClassModel) -> ClassModel:
+    return model.with_leaves(tuple(leaf for leaf in model.leaves if not model.is_sparse(leaf)))
 
 
-def _by_fold(settled: Settling, folds: int) -> Settling:
+def _by_fold(settled: Settled, folds: int) -> Settled:
     """The settling of (class, fold) groups."""
     order = np.arange(len(settled.classes)) if settled.label_remap is None else settled.label_remap
     spread = (order[:, None] * folds + np.arange(folds)).ravel()
     return replace(settled, classes=[(c, f) for c in settled.classes for f in range(folds)], label_remap=spread)
 
 
-def _others(tally: _Tally, split: Split, star: Star, settled: Settling) -> Iterator[Counts]:
+def _others(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settled) -> Iterator[Counts]:
     """Counts of all folds but one, by class, for each fold that is tested; one at a time."""
-    order = np.arange(star.groups) if settled.label_remap is None else settled.label_remap
-    how = split.folds, order, star.groups
+    order = np.arange(model.groups) if settled.label_remap is None else settled.label_remap
+    how = split.folds, order, model.groups
     totals = {key: words.total(*how) for key, words in tally.words.items()}
-    rest = _without_bags(star)
+    rest = _without_bags(model)
     for fold in split.tested:
         part = _without(tally.counts, fold, split, rest)
-        words = {key: without(totals[key], each.fold(fold, *how)) for key, each in tally.words.items()}
+        words = {key: _less(totals[key], each.fold(fold, *how)) for key, each in tally.words.items()}
         yield replace(part, arrays={**part.arrays, **words})
 
 
-def _without(counts: Counts, fold: int, split: Split, star: Star) -> Counts:
+def _without(counts: Counts, fold: int, split: Split, model: ClassModel) -> Counts:
     others = [f for f in range(split.folds) if f != fold]
 
     def kept(array: Twofold) -> Twofold:
@@ -175,30 +165,30 @@ def _without(counts: Counts, fold: int, split: Split, star: Star) -> Counts:
         by_fold = Twofold(array.hi.reshape(shape), array.lo.reshape(shape))
         return by_fold.take(np.array(others), 1).sum(1)
 
-    part = star.unstacked(counts.map(kept))
+    part = model.named(counts.map(kept))
     return replace(part, rows=float(part[ROOT].sum()))
 
 
-def _estimated(star: Star, counts: Counts, plan: Plan, names: list[object]) -> Known:
-    counts, imagined = with_older(star, counts, imagine_classes(star, counts, plan), plan, names)
-    text = [leaf.key for leaf in star.leaves if isinstance(leaf.family, Text)]
-    rest = replace(star, leaves=tuple(leaf for leaf in star.leaves if leaf.key not in text))
-    return _among_seen(star, rest.estimate(counts, imagined), counts, imagined)
+def _estimated(model: ClassModel, counts: Counts, plan: Plan, names: list[object]) -> FoldModel:
+    counts, imagined = with_older(model, counts, imagine_classes(model, counts, plan), plan, names)
+    return _among_seen(model, counts, imagined)
 
 
-def _among_seen(star: Star, params: StarParams, counts: Counts, imagined: Imagined) -> Known:
+def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: Params | None = None) -> FoldModel:
     """The parameters as if words that these rows do not hold were not in the vocabulary, and which words they do hold.
 
     A vocabulary is made of all rows, those held out too; a fit of these rows alone would not know their words.
     """
-    leaves, known = dict(params.leaves), {}
-    for leaf in star.leaves:
-        if isinstance(leaf.family, Text):
-            stats = counts.arrays[leaf.key]
-            seen = leaf.family.seen(stats)
-            known[star.schema.places[leaf.key].slot] = np.concatenate([[True], seen])
-            leaves[leaf.key] = leaf.family.estimate_seen(stats, imagined.leaves[leaf.key], imagined.how, seen)
-    return replace(params, leaves=leaves), known
+    found = {leaf.key: leaf.family.seen(counts.arrays[leaf.key]) for leaf in model.leaves}
+    seen = {key: words for key, words in found.items() if words is not None}
+    plain = model.with_leaves(tuple(leaf for leaf in model.leaves if leaf.key not in seen))
+    rest = estimated(plain, counts, imagined) if params is None else params
+    leaves, known = {leaf.key: rest[leaf.key] for leaf in plain.leaves}, {}
+    for key, words in seen.items():
+        known[model.schema.places[key].slot] = np.concatenate([[True], words])
+        hyper, family = imagined.hypers[key], model.nodes[key].family
+        leaves[key] = family.estimate_seen(counts.arrays[key], hyper, imagined.how, words)
+    return model.params(rest.shares, leaves), known
 
 
 def _trained(chunk: Chunk, fold: int, split: Split) -> Chunk:
@@ -208,15 +198,16 @@ def _trained(chunk: Chunk, fold: int, split: Split) -> Chunk:
     return replace(chunk, weights=np.where((split.of(chunk) != fold) & (chunk.labels >= 0), weights, 0.0))
 
 
-def _completed(star: Star, chunks: list[Chunk], plan: Plan, threads: Threads) -> Known:
+def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runner) -> FoldModel:
     """The parameters once EM has filled the holes of correlated blocks, as it does in a fit."""
-    way, imagined = climb_labelled(star, chunks, plan, threads)
+    reached, imagined = climb_labelled(model, chunks, plan, runner)
+    counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
-        return _among_seen(star, way.params, way.counts, replace(imagined, how=plug(plan.how)))
-    return _among_seen(star, star.estimate(way.counts, imagined), way.counts, imagined)
+        return _among_seen(model, counts, imagined.using(plug(plan.how)), reached.params)
+    return _among_seen(model, counts, imagined)
 
 
-def _part(chunk: Chunk, rows: np.ndarray, seen: Seen) -> Chunk:
+def _part(chunk: Chunk, rows: np.ndarray, seen: KnownWords) -> Chunk:
     """Some rows of the chunk, without the words that are not among the seen."""
     part = chunk.take(rows)
     for slot, known in seen.items():
@@ -224,3 +215,63 @@ def _part(chunk: Chunk, rows: np.ndarray, seen: Seen) -> Chunk:
         bag.data[~known[bag.indices]] = 0.0
         bag.eliminate_zeros()
     return part
+
+
+# -- words of every class in every fold, kept sparse: most words are met in few of them
+
+MOST_PARTS = 16
+"""Chunks' counts that are kept apart before they are added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldWords:
+    """(groups x words) counts in parts that add up, group (class, fold) being number class * folds + fold.
+
+    Twenty classes in five folds of 75,000 words are 60 MB of numbers for every chunk, nine tenths of them zero.
+    """
+
+    parts: list[Any]
+
+    @classmethod
+    def of(cls, bag: Any, groups: np.ndarray, weights: np.ndarray | None) -> FoldWords:
+        """Counts of rows of a sparse matrix; those of a negative group are passed over."""
+        rows = np.flatnonzero(groups >= 0)
+        each = np.ones(len(rows)) if weights is None else weights[rows]
+        shape = (int(groups.max(initial=-1)) + 1, bag.shape[0])
+        return cls([sparse.csr_matrix((each, (groups[rows], rows)), shape=shape) @ bag])
+
+    def __add__(self, other: FoldWords) -> FoldWords:
+        parts = [*self.parts, *other.parts]
+        return FoldWords(parts if len(parts) <= MOST_PARTS else [_whole(parts)])
+
+    def fold(self, fold: int, folds: int, order: Sequence[int] | np.ndarray, groups: int) -> np.ndarray:
+        """(groups x words) counts of one fold, class c in group `order[c]`; words by groups in memory."""
+        order = np.asarray(order, dtype=np.int64)
+        places, counts = [], []
+        for part in self.parts:
+            here = part[fold::folds].tocoo()
+            places.append(here.col.astype(np.int64) * groups + order[here.row])
+            counts.append(here.data)
+        width = self.parts[0].shape[1]
+        flat = np.bincount(np.concatenate(places), np.concatenate(counts), minlength=width * groups)
+        return flat.reshape(width, groups).T
+
+    def total(self, folds: int, order: Sequence[int] | np.ndarray, groups: int) -> np.ndarray:
+        """The same of all folds."""
+        return reduce(np.add, (self.fold(fold, folds, order, groups) for fold in range(folds)))
+
+
+def _whole(parts: Sequence[Any]) -> Any:
+    """One matrix of them all; classes that a chunk has not met are rows of nothing."""
+    rows = max(part.shape[0] for part in parts)
+    whole = sparse.csr_matrix((rows, parts[0].shape[1]))
+    for part in parts:
+        ends = np.concatenate([part.indptr, np.full(rows - part.shape[0], part.indptr[-1])])
+        whole = whole + sparse.csr_matrix((part.data, part.indices, ends), shape=whole.shape)
+    return whole
+
+
+def _less(total: np.ndarray, fold: np.ndarray) -> Twofold:
+    """Counts of all folds but one; a word that only this one holds leaves exactly nothing."""
+    rest = np.maximum(total - fold, 0.0)
+    return Twofold(rest, np.zeros(rest.T.shape).T)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
-from softcount.evaluate.folds import Folded, Split, folded
+from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.calibration import BINS, Bin, bin_sums, bins_of, calibration_error
 from softcount.learn.plan import Plan, retyping
-from softcount.run.threads import Threads, total
+from softcount.learn.prepare import on_task
+from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
+from softcount.table.chunk import Split
 
 SMALLEST = 1e-15
 """A probability below this costs no more than this in the log-loss, as is the custom."""
@@ -44,31 +46,27 @@ class Evaluation:
         return calibration_error(self.reliability) if self.reliability else float("nan")
 
 
-def cross_validate(table: Table, plan: Plan, threads: Threads, folds: int = 5, seed: int = 0) -> Evaluation | None:
+def cross_validate(table: Table, plan: Plan, runner: Runner, folds: int = 5, seed: int = 0) -> Evaluation | None:
     """Each of `folds` parts predicted by a model of the others; None where too few rows have a label."""
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
     split = Split(folds, seed)
-    return retyping(table, lambda t: _evaluated(t, plan, threads, split, f"{folds}-fold cross-validation"), threads)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, f"{folds}-fold cross-validation"), runner)
 
 
-def hold_out(table: Table, plan: Plan, threads: Threads, share: float = 0.2, seed: int = 0) -> Evaluation | None:
+def hold_out(table: Table, plan: Plan, runner: Runner, share: float = 0.2, seed: int = 0) -> Evaluation | None:
     """A random share of the rows predicted by a model of the rest."""
     if not 0 < share < 1:
         raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
     split = Split(2, seed, share)
-    return retyping(table, lambda t: _evaluated(t, plan, threads, split, f"{100 * share:g} % held out"), threads)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, f"{100 * share:g} % held out"), runner)
 
 
-def _evaluated(table: Table, plan: Plan, threads: Threads, split: Split, how: str) -> Evaluation | None:
-    models = folded(table, plan, threads, split)
+def _evaluated(table: Table, plan: Plan, runner: Runner, split: Split, how: str) -> Evaluation | None:
+    models = fold_models(table, plan, runner, split)
     if models is None:
         return None
-
-    def work(task: Callable[[], Chunk]) -> _Sums:
-        return _scored(models, task())
-
-    sums = total(threads, work, table.tasks())
+    sums = total(runner, partial(on_task, partial(_scored, models)), table.tasks())
     return None if sums is None else _summed(sums, models, how)
 
 
@@ -87,14 +85,14 @@ class _Sums:
         return _Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
 
 
-def _scored(models: Folded, chunk: Chunk) -> _Sums:
-    groups = models.star.groups
+def _scored(models: FoldModels, chunk: Chunk) -> _Sums:
+    groups = models.model.groups
     folds, classes, bins = np.zeros((len(models.models), 4)), np.zeros((groups, 2)), np.zeros((BINS, 3))
     for found in models.answers(chunk):
         rows, labels, weights = np.arange(len(found.rows)), found.labels, found.weights
         best = found.joint.argmax(axis=1)
         right = (best == labels).astype(float)
-        models.star.kernels.normalise(found.joint)
+        models.model.kernels.normalise(found.joint)
         own = np.maximum(found.joint[rows, labels], SMALLEST)
         folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), len(rows)
         classes += np.stack([np.bincount(labels, w, minlength=groups) for w in (weights, weights * right)], axis=1)
@@ -102,12 +100,12 @@ def _scored(models: Folded, chunk: Chunk) -> _Sums:
     return _Sums(folds, classes, bins)
 
 
-def _summed(sums: _Sums, models: Folded, how: str) -> Evaluation | None:
+def _summed(sums: _Sums, models: FoldModels, how: str) -> Evaluation | None:
     weight, right, loss, rows = sums.folds.sum(axis=0)
     if weight <= 0:
         return None
     split = models.split
-    by_fold = models.counts[ROOT].reshape(models.star.groups, split.folds)
+    by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
     tested = by_fold[:, list(split.tested)].sum(axis=1)
     shares = by_fold.sum(axis=1) / by_fold.sum()
     guess = float(tested[shares.argmax()] / tested.sum())

@@ -1,10 +1,16 @@
-"""Distributions, one file each. Importing this package fills the registry."""
+"""Distributions, one file each. Importing this package fills the registry and collects their examples."""
+
+import pkgutil
+import sys
+from importlib import import_module
 
 from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
-from softcount.families.bernoulli import Bernoulli
 from softcount.families.binomial import Binomial
-from softcount.families.categorical import Categorical
+from softcount.families.categorical import Bernoulli, Categorical
+from softcount.families.examples import Example
+from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
+from softcount.families.geometric import Geometric
 from softcount.families.joint import Joint
 from softcount.families.lognormal import LogNormal
 from softcount.families.multinomial import Multinomial
@@ -14,14 +20,27 @@ from softcount.families.poisson import Poisson
 from softcount.families.student import Student
 from softcount.families.text_family import Text
 
+for _found in pkgutil.iter_modules(__path__):  # a family that is not named above is known all the same
+    import_module(f"{__name__}.{_found.name}")
+
+EXAMPLES: tuple[Example, ...] = tuple(
+    example
+    for module in dict.fromkeys(family.__module__ for family in FAMILIES.values())
+    for example in getattr(sys.modules[module], "EXAMPLES", ())
+)
+"""Every family's examples, in the order of the registry."""
+
 __all__ = [
+    "EXAMPLES",
     "FAMILIES",
     "HOWS",
     "Bernoulli",
     "Binomial",
     "Categorical",
+    "Exponential",
     "Family",
     "GammaFamily",
+    "Geometric",
     "How",
     "Hyper",
     "Joint",

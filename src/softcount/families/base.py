@@ -1,4 +1,4 @@
-"""What every distribution can do, and the registry that makes one file a whole new family.
+"""What every distribution must say, and the registry that makes one file a whole new family.
 
 Arrays of parameters and statistics lead with the groups, then the columns that share the family (a stack), then
 whatever the family itself needs. A column is a float array with NaN for missing, or level codes with 0 for missing.
@@ -6,112 +6,58 @@ whatever the family itself needs. A column is a float array with NaN for missing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families import derived
+from softcount.families.answering import NOTHING
+from softcount.families.filing import Filing
+from softcount.families.setting import HOWS, IMPOSSIBLE, How, Hyper, Line, Params, Setting
+from softcount.families.written import given_numbers, held_numbers
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Kind
 
-How = Literal["ml", "map", "mean", "predictive"]
-Line = Literal["plain", "log", "share", "shares", "covariance"]
-Params = dict[str, np.ndarray]
-Hyper = dict[str, np.ndarray]
-HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")
+__all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
-IMPOSSIBLE = -1e199
-"""A log-density below this stands for probability zero where a product must stay finite."""
-CLAMPED = -1e200
-DRAWS = 4096
 NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 """Priors that have no mode of their own and so imply `mean`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a family is told of the columns it models: how many groups, which levels, which units.
-
-    A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.
-    `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances.
-    """
-
-    keys: tuple[Key, ...] = ()
-    groups: int = 1
-    levels: Sequence[object] = ()
-    anchor: np.ndarray = field(default_factory=lambda: np.zeros(1))
-    scale: np.ndarray = field(default_factory=lambda: np.ones(1))
-    floor: float = 1e-12
-    shape: tuple[int, ...] = ()
-    blank: tuple[np.ndarray, np.ndarray] | None = None
-
-
-class Family:
+class Family(Filing):
     """A distribution, configured, holding neither data nor parameters.
 
-    Families whose log-density is features times natural parameters only say those two; `score` follows.
+    Families whose log-density is features times natural parameters only say those two; `score` follows. What is here
+    a new family must say or may inherit; what else it could say is in `Capabilities`.
     """
 
-    name: ClassVar[str] = ""
-    kind: ClassVar[Kind] = Kind.REAL
-    block: ClassVar[bool] = False
-    discrete: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
-    signed: ClassVar[bool] = False
-    """Whether statistics other than the first, the rows, may be below zero."""
-    mergeable: ClassVar[bool] = True
-    """Whether the counts of two fits add up to those of both tables."""
-    dotted: ClassVar[bool] = True
-    """Whether scoring and counting are products with the features; otherwise the family has its own pair."""
     chart: ClassVar[Mapping[str, Line]] = {}
     """The parameters EM moves, each with where a straight line makes sense: as it is, by its logarithm, as a share of
     one, as shares that sum to one along the last axis, or as a covariance. Others are made afresh by every M-step."""
 
-    @property
-    def alone(self) -> bool:
-        """Whether its statistics are estimated by themselves, not side by side with those of like columns."""
-        return self.block
-
-    def stack_key(self) -> tuple[Any, ...]:
-        """Columns with equal keys are estimated together."""
-        return (type(self).__name__, self)
+    # Of what can be derived in a few lines or more, the default is a function of the family.
+    slope = derived.slope_by_differences
+    evidence = derived.schwarz_evidence
+    divergence = derived.divergence
+    given = given_numbers
+    held_at = held_numbers
 
     def width(self, setting: Setting) -> int:
         """How many features a column has."""
         raise NotImplementedError
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        """Refuse values the family cannot hold, naming column and row."""
+        """Refuse values the family cannot hold, naming column and row; here those that its kind cannot."""
+        if self.kind is Kind.COUNT:
+            check_counts(column, key, start)
+        elif self.kind is Kind.POSITIVE:
+            check_positive(column, key, start, self.name)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """The (rows x width) matrix whose sums are all that is ever learned; a null row is zeros."""
         raise NotImplementedError
-
-    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) statistics of a family that is not `dotted`; expected ones under the parameters before."""
-        raise NotImplementedError
-
-    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
-        """Statistics counted from one anchor and scale, as counted from another."""
-        return stats
-
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Whether more was taken out of the statistics than was in them."""
-        return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
-
-    def hidden(self, key: Key, holes: bool) -> str:
-        """What one pass over rows of known class cannot count, in words, or nothing."""
-        return ""
-
-    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
-        """What a group is taken for while nothing is known of it, where counting needs that (`Setting.blank`)."""
-        return None
-
-    def observed(self, stats: np.ndarray) -> float | None:
-        """How many rows, by weight, had a value; None where the statistics do not tell."""
-        return None
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         """The part of each row's log-density that no group changes."""
@@ -125,39 +71,13 @@ class Family:
         """Parameters of every group from its statistics and the imagined ones."""
         raise NotImplementedError
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """The estimate where some parameters are fixed: what is fixed is certain, the others are plugged in."""
-        free = self.estimate(stats, hyper, how)
-        return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
-
-    def held_free(self, names: Collection[str], setting: Setting, groups: int) -> int:
-        """How many of the free parameters the fixed ones are."""
-        return self.free(setting, groups) if set(self.chart) <= set(names) else groups * len(names)
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        """The nearest parameters that an estimate may be: floors are kept."""
-        return params
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Which groups do not vary, so that a floor holds their spread."""
-        if "variance" not in params or "floor" not in hyper:
-            return np.zeros(len(next(iter(params.values()))), dtype=bool)
-        return params["variance"] <= hyper["floor"]
-
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
-        """How `completed` plus `log_prior` rises with each parameter of the chart; None where it is not known.
-
-        A parameter that several groups or columns share has its slope divided between them.
-        """
-        return None
-
     def natural(self, params: Params) -> np.ndarray:
         """(groups x width) parameters that multiply the features."""
         raise NotImplementedError
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         """(rows x groups) log-density of one column, without `base`."""
-        return self.features(column, setting) @ self.natural(params).T
+        return np.asarray(self.features(column, setting) @ self.natural(params).T)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """Log-likelihood of complete rows with these statistics, in counting units and without `base`."""
@@ -167,39 +87,15 @@ class Family:
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         """The prior's part of the objective that EM climbs: the log-likelihood of the imagined rows."""
-        raise NotImplementedError
+        imagined = self.imagined_stats(hyper, how)
+        if imagined is None:
+            raise NotImplementedError
+        total = float(derived.product(imagined, self.natural(params)).sum())
+        return total if total > IMPOSSIBLE else -np.inf
 
-    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Log marginal likelihood of rows with these statistics, in counting units and without `base`.
-
-        With a proper prior it is the log of the product of one-step-ahead predictions. Where the prior has no say in
-        some parameter, what that parameter's prior would add is left out: only priors of that kind can be compared.
-        """
-        raise NotImplementedError
-
-    def proper(self, hyper: Hyper) -> Hyper:
-        """The same imagined rows as a belief that integrates to one, which comparing numbers of groups needs."""
-        return hyper
-
-    def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """What the column's unit alone adds to the log-likelihood of these rows; nothing where there is no unit."""
-        return 0.0
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        """The posterior itself, as a conjugate object that holds every group."""
-        raise NotImplementedError
-
-    def public(self, params: Params, setting: Setting) -> Params:
-        """The parameters in the user's units."""
-        return params
-
-    def private(self, params: Params, setting: Setting) -> Params:
-        """Back from the user's units."""
-        return params
-
-    def free(self, setting: Setting, groups: int) -> int:
-        """How many parameters may vary freely, over all groups, for one column."""
-        raise NotImplementedError
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        """How many parameters may vary freely, over all groups, for so many like columns: shared ones count once."""
+        return groups * columns * len(self.chart)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One value for each entry of `groups`, from public parameters."""
@@ -207,38 +103,32 @@ class Family:
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         """Each group in a few words, from public parameters."""
-        raise NotImplementedError
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """How far each group's distribution is from the whole table's, in nats, from public parameters."""
-        raise NotImplementedError
+        said = [[f"{name} {value:.4g}" for value in params[name]] for name in self.chart]
+        return [", ".join(group) for group in zip(*said, strict=True)]
 
     def entropy(self, params: Params) -> np.ndarray:
         """How surprising a value is on average in each group, in nats, from public parameters.
 
-        Here by 4,096 draws, the same every time: good to about 0.01. A family with a formula says it instead.
+        Here from the mean features where they are known and nothing else is in the density, or by 4,096 draws, the
+        same every time: good to about 0.01.
         """
-        groups = np.repeat(np.arange(len(next(iter(params.values())))), DRAWS)
-        values = self.draw(params, groups, np.random.default_rng(0))
-        scored = self.score(values, params, Setting())[np.arange(len(groups)), groups] + self.base(values)
-        return -scored.reshape(-1, DRAWS).mean(axis=1)
+        return derived.entropy(self, params, simple=type(self).base is Family.base)
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of each group, for a numeric column."""
-        raise NotImplementedError
+        """Mean and variance of each group, for a numeric column; here by 4,096 draws."""
+        drawn = derived.draws(self, params)
+        return drawn.mean(axis=1), drawn.var(axis=1)
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of a value of at most x."""
-        raise NotImplementedError
+        """The probability in each group of a value of at most x; here by 4,096 draws."""
+        return np.asarray((derived.draws(self, params) <= x).mean(axis=1))
 
     def check_params(self, params: Params) -> str | None:
-        """What makes these parameters senseless, in words, or None."""
-        return None
+        """What makes these parameters senseless, in words, or None; here from the lines they are on."""
+        return derived.senseless(self.chart, params)
 
 
 FAMILIES: dict[str, type[Family]] = {}
-NOTHING = 1e-6
-"""Of its spread, below which a mean is said to be 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
 
 
 def register(family: type[Family]) -> type[Family]:
@@ -273,6 +163,28 @@ def spoken(value: float, digits: int, beside: float = 0.0) -> str:
     if abs(value) < NOTHING * beside:
         return "0"
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
+def check_counts(column: np.ndarray, key: Key, start: int) -> None:
+    """Refuse what is not 0, 1, 2, ..., naming column and row."""
+    bad = (column < 0) | (column != np.floor(column)) & ~np.isnan(column)
+    if bad.any():
+        row = where_first(bad, start)
+        raise DataError(
+            f"column {key!r} is a count, but row {row} holds {column[row - start - 1]:g}. Counts are 0, 1, 2, ...\n"
+            f"  Declare it real: --kind {key}=normal     or leave it out: --kind {key}=ignore"
+        )
+
+
+def check_positive(column: np.ndarray, key: Key, start: int, name: str) -> None:
+    """Refuse what is not above zero, naming column and row."""
+    bad = column <= 0
+    if bad.any():
+        row = where_first(bad, start)
+        raise DataError(
+            f"column {key!r} is positive ({name}), but row {row} holds {column[row - start - 1]:g}. "
+            f"Declare it real: --kind {key}=normal"
+        )
 
 
 def where_first(bad: np.ndarray, start: int) -> int:

@@ -10,16 +10,10 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Line, Params, Setting, register, where_first
-from softcount.families.categorical import (
-    SMALLEST,
-    Categorical,
-    concentration,
-    divergence_of_shares,
-    estimated,
-    imagined_counts,
-)
-from softcount.families.poisson import check_counts
+from softcount.families.base import Family, check_counts, register, where_first
+from softcount.families.categorical import Categorical, estimated, imagined_counts
+from softcount.families.examples import Cells, example
+from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
@@ -35,6 +29,12 @@ class Binomial(Family):
     block = True
     chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
 
+    def for_key(self, key: Key) -> Family:
+        family = Family.for_key(self, key)
+        if len(key) != 2:  # type: ignore[arg-type]  # a tuple, or it would have been refused
+            raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
+        return family
+
     def width(self, setting: Setting) -> int:
         return 2
 
@@ -47,14 +47,12 @@ class Binomial(Family):
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         successes, trials = column.T
-        return np.nan_to_num(np.stack([trials - successes, np.where(np.isnan(trials), np.nan, successes)], axis=1))
+        counts = [trials - successes, np.where(np.isnan(trials), np.nan, successes)]
+        return np.asarray(np.nan_to_num(np.stack(counts, axis=1)))
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         failures, successes = self.features(column, Setting()).T
-        return gammaln(failures + successes + 1) - gammaln(failures + 1) - gammaln(successes + 1)
-
-    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        return {"alpha": concentration(prior, self, setting, 2)}
+        return np.asarray(gammaln(failures + successes + 1) - gammaln(failures + 1) - gammaln(successes + 1))
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         counts = np.maximum(stats.value, 0.0)
@@ -66,33 +64,30 @@ class Binomial(Family):
     def natural(self, params: Params) -> np.ndarray:
         p = params["probability"]
         with np.errstate(divide="ignore"):
-            return np.maximum(np.stack([np.log1p(-p), np.log(p)], axis=-1), CLAMPED)
+            return np.asarray(np.maximum(np.stack([np.log1p(-p), np.log(p)], axis=-1), CLAMPED))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         counts = self.features(column, setting)
         if "alpha" not in params:
-            return counts @ self.natural(params).T
+            return np.asarray(counts @ self.natural(params).T)
         beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
-        return betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta)
+        return np.asarray(betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta))
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         counts, p = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how), params["probability"]
         hits, misses = counts[..., 1] / np.maximum(p, SMALLEST), counts[..., 0] / np.maximum(1.0 - p, SMALLEST)
         return {"probability": hits - misses}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        p = params["probability"]
-        return Categorical().log_prior({"probability": np.stack([1 - p, p], axis=-1)}, hyper, how)
+        return Categorical().log_prior(_both(params), hyper, how)
 
+    hyper = Categorical.hyper
     evidence = Categorical.evidence
     proper = Categorical.proper
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Beta:
         after = np.maximum(stats.value, 0.0) + hyper["alpha"]
         return Beta(after[..., 1], after[..., 0])
-
-    def free(self, setting: Setting, groups: int) -> int:
-        return groups
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One trial per row: the number of trials is not modelled."""
@@ -103,14 +98,31 @@ class Binomial(Family):
         return [f"{100 * p:.1f} % successes" for p in params["probability"]]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        p = params["probability"]
-        return divergence_of_shares(np.stack([1 - p, p], axis=1), shares)
+        return Categorical().divergence(_both(params), shares)
 
     def entropy(self, params: Params) -> np.ndarray:
         """Of one trial: their number is not modelled."""
-        p = params["probability"]
-        return Categorical().entropy({"probability": np.stack([1 - p, p], axis=-1)})
+        return Categorical().entropy(_both(params))
 
-    def check_params(self, params: Params) -> str | None:
-        p = params["probability"]
-        return None if ((p >= 0) & (p <= 1)).all() else "its probabilities are not between 0 and 1"
+    # -- what it says
+
+    counted = True
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        return list(params["probability"].tolist())
+
+
+def _both(params: Params) -> Params:
+    """Failure and success as two levels."""
+    return {"probability": np.stack([1 - params["probability"], params["probability"]], axis=-1)}
+
+
+EXAMPLES = (
+    example(
+        Binomial(),
+        "hits shots",
+        [(1, 3), (0, 2), (None, 4), (5, 6), (2, 2), (0, 0), (1, None)],
+        Cells("counts", most=6),
+        rising=True,
+    ),
+)

@@ -10,13 +10,18 @@ import numpy as np
 from scipy.special import xlogy
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
+from softcount.families.answering import Columns, Rng
+from softcount.families.base import FAMILIES, Family, register, scalar_prior
+from softcount.families.examples import Cells, example
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.written import given_shares
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert
-from softcount.table.schema import Kind
+from softcount.table import wording
+from softcount.table.schema import Field, Key, Kind
 
-SMALLEST = 1e-300
+NO_SHARE = "its share for levels never seen is no share"
 
 
 def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> np.ndarray:
@@ -77,14 +82,19 @@ class Categorical(Family):
 
     name = "categorical"
     kind = Kind.CATEGORICAL
-    discrete = True
+    stack = "codes"
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+
+    def for_key(self, key: Key) -> Family:
+        """A block of discrete columns is a joint table."""
+        own = FAMILIES["joint"]() if isinstance(key, tuple) else self
+        return Family.for_key(own, key)
 
     def width(self, setting: Setting) -> int:
         return len(setting.levels)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        return (column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64)
+        return np.asarray((column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64))
 
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats.sum())
@@ -98,21 +108,30 @@ class Categorical(Family):
         unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, 1e-300)
         return {"probability": estimated(counts, alpha, how, self.name), "unseen": unseen}
 
+    def is_product(self, params: Params) -> bool:
+        """Never: probabilities are looked up, or nothing would be multiplied by minus infinity."""
+        return False
+
+    def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+        return {"probability": given_shares(self, said, setting, groups), "unseen": np.zeros(groups)}
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        return moved_levels(stats, self.node_key(old), old.levels, new.levels)
+
     def natural(self, params: Params) -> np.ndarray:
         with np.errstate(divide="ignore"):
             return np.log(params["probability"])
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return self.table(params).T[column]
+        return np.asarray(self.table(params).T[column])
 
     def table(self, params: Params) -> np.ndarray:
-        """Log-probability by code: missing (no evidence), each level, never seen."""
         known, unseen = self.natural(params), params["unseen"]
         with np.errstate(divide="ignore"):
             last = np.where(unseen > 0, np.log(unseen), 0.0)
         return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         counts = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how)
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
@@ -134,13 +153,13 @@ class Categorical(Family):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
 
-    def free(self, setting: Setting, groups: int) -> int:
-        return groups * max(self.width(setting) - 1, 0)
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * max(self.width(setting) - 1, 0)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Level codes, 1 for the first level."""
         edges = np.cumsum(params["probability"], axis=1)[groups]
-        return (rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1
+        return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         return [_top_levels(row, setting.levels) for row in params["probability"]]
@@ -149,20 +168,94 @@ class Categorical(Family):
         return divergence_of_shares(params["probability"], shares)
 
     def entropy(self, params: Params) -> np.ndarray:
-        return -xlogy(params["probability"], params["probability"]).sum(axis=-1)
+        return np.asarray(-xlogy(params["probability"], params["probability"]).sum(axis=-1))
 
     def check_params(self, params: Params) -> str | None:
-        shares = params["probability"]
-        if shares.shape[-1] and ((shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9):
-            return "its probabilities do not sum to one"
         unseen = params.get("unseen", np.zeros(1))
-        return None if ((unseen >= 0) & (unseen <= 1)).all() else "its share for levels never seen is no share"
+        possible = ((unseen >= 0) & (unseen <= 1)).all()
+        return Family.check_params(self, params) or (None if possible else NO_SHARE)
+
+    # -- what it says
+
+    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
+        return setting.levels
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        return [[setting.levels[code - 1] for code in self.draw(params, groups, rng)]]
+
+    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> Any:
+        best = (weights @ params["probability"]).argmax(axis=-1)
+        return np.array(setting.levels, dtype=object)[best]
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        levels = setting.levels
+        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        """One feature for each level; of a 0/1 column, its value."""
+        logs = self.natural(params)
+        if setting.levels in ((0, 1), (False, True)):
+            return logs[:, 1:] - logs[:, :1], logs[:, 0]
+        return logs, np.zeros(len(logs))
+
+    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
+        """A level never seen is evidence only where some mass is kept for it."""
+        kept = (params["unseen"] > 0).any()
+        return column > 0 if kept else (column > 0) & (column <= len(setting.levels))
+
+    # -- in files
+
+    def takes(self, kind: Kind) -> bool:
+        return not kind.numeric and kind is not Kind.TEXT
+
+    def _kept_levels(self, setting: Setting) -> Any:
+        return tuple(setting.levels)
+
+    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
+        return tuple(kept)
+
+    def units(self, columns: tuple[Key, ...]) -> int:
+        return 1
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Bernoulli(Categorical):
+    """Success or failure: always of two levels, seen or not; the last in sorted order is the success."""
+
+    name = "bernoulli"
+    two_levels = True
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        levels = fields[0].levels
+        if len(levels) > 2:
+            raise DataError(
+                f"column {key!r} is Bernoulli, but has {len(levels)} values: "
+                f"{', '.join(wording.cell(level) for level in list(levels)[:5])}. "
+                "Declare it categorical."
+            )
+        return Categorical.set_up(self, key, fields, groups, floor)
+
+
+def moved_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[object]) -> Twofold:
+    """Counts of levels (or columns) among others; refused where one of them has no place there."""
+    where = {level: i for i, level in enumerate(new)}
+    if not where.keys() >= set(old):
+        raise DataError(
+            f"{key!r} has {len(old)} columns in one model and {len(where)} in the other. Give both the same."
+        )
+    columns = np.array([where[level] for level in old], dtype=int)
+    hi, lo = np.zeros((2, stats.shape[0], len(where)))
+    hi[:, columns], lo[:, columns] = stats.hi, stats.lo
+    return Twofold(hi, lo)
 
 
 def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Kullback-Leibler divergence of each group's probabilities from their average, in nats."""
     whole = shares @ table
-    return (xlogy(table, table) - xlogy(table, np.where(whole > 0, whole, 1.0))).sum(axis=1)
+    return np.asarray((xlogy(table, table) - xlogy(table, np.where(whole > 0, whole, 1.0))).sum(axis=1))
 
 
 def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
@@ -175,3 +268,14 @@ def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> 
 def _spoken(level: object) -> str:
     """A level in words: a combination of levels is its parts."""
     return " and ".join(map(str, level)) if isinstance(level, tuple) else str(level)
+
+
+EXAMPLES = (
+    example(
+        Categorical(),
+        "colour",
+        ["red", "blue", None, "red", "green", "blue", "red"],
+        Cells("levels", ("red", "green", "blue")),
+    ),
+    example(Bernoulli(), "smoker", ["no", "yes", None, "no", "no", "yes"], Cells("levels", ("no", "yes"))),
+)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammainc
 
-from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
-from softcount.families.lognormal import check_positive
+from softcount.families.base import Family, register, scalar_prior
+from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
+from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.numerics.twofold import Twofold, stack
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Kind
 
 NARROWEST = 1e12
 """The largest shape: a relative deviation of one in a million, beyond which rows are taken to be all alike."""
@@ -38,15 +38,13 @@ class GammaFamily(Family):
 
     name = "gamma"
     kind = Kind.POSITIVE
-    dotted = False
-    signed = True
+    has_products = False
+    rows_first = True
+    spread_parameters = ("shape",)
     chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
 
     def width(self, setting: Setting) -> int:
         return 3
-
-    def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        check_positive(column, key, start, self.name)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
@@ -74,10 +72,7 @@ class GammaFamily(Family):
             logs = log_twofold(centre) * rows + moved - beyond
             return stack([rows, (rows + moved) * centre, logs], axis=1)
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats[..., 0].sum())
-
-    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, total, logs = (stats[..., j] for j in range(3))
         by = _power(old) - _power(new)
         total = Twofold(np.ldexp(total.hi, by), np.ldexp(total.lo, by))
@@ -135,7 +130,7 @@ class GammaFamily(Family):
         apart = apart + excess(np.where(rows > 0, mean, params["mean"]), params["mean"])
         return float((rows * (height(shape) - HALF_LOG_2PI - shape * apart)).sum())
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         rows, mean, apart = _moments(stats)
         here, shape = params["mean"], params["shape"]
         extra = 0.0 if how == "ml" else hyper["rows"]
@@ -171,9 +166,6 @@ class GammaFamily(Family):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return -float(stats.value[..., 0].sum() * setting.anchor[0])
 
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        raise DataError(f"column {setting.keys[0]!r} is gamma, which has no conjugate prior: it has no posterior.")
-
     def public(self, params: Params, setting: Setting) -> Params:
         return params | {"mean": np.ldexp(params["mean"], _power(setting))}
 
@@ -181,12 +173,9 @@ class GammaFamily(Family):
         mean, shape = np.asarray(params["mean"], float), np.asarray(params["shape"], float)
         return {"mean": np.ldexp(mean, -_power(setting)), "shape": shape}
 
-    def free(self, setting: Setting, groups: int) -> int:
-        return 2 * groups
-
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         shape = params["shape"][groups]
-        return rng.gamma(shape, 1.0) / shape * params["mean"][groups]
+        return np.asarray(rng.gamma(shape, 1.0) / shape * params["mean"][groups])
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         return [f"mean {m:.4g}, shape {k:.3g}" for m, k in zip(params["mean"], params["shape"], strict=True)]
@@ -197,26 +186,22 @@ class GammaFamily(Family):
         middle = shares @ mean
         off = excess(mean, middle) + gap(shape)
         whole = shape_of(shares @ off)
-        return height(shape) - shape * gap(shape) - height(whole) + whole * off
+        return np.asarray(height(shape) - shape * gap(shape) - height(whole) + whole * off)
 
     def entropy(self, params: Params) -> np.ndarray:
         shape = params["shape"]
-        return HALF_LOG_2PI - height(shape) + (shape - 1.0) * gap(shape) + np.log(params["mean"])
+        return np.asarray(HALF_LOG_2PI - height(shape) + (shape - 1.0) * gap(shape) + np.log(params["mean"]))
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         return params["mean"], params["mean"] / params["shape"] * params["mean"]
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
-        return gammainc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"])
-
-    def check_params(self, params: Params) -> str | None:
-        sound = (params["mean"] > 0).all() and (params["shape"] > 0).all()
-        return None if sound else "its means and shapes are not all positive"
+        return np.asarray(gammainc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
 
 
 def _power(setting: Setting) -> int:
     """The power of two that numbers are counted in units of; the anchor of a positive column is a logarithm."""
-    return round(float(setting.anchor[0]) / np.log(2.0))
+    return round(float(setting.anchor[0] / np.log(2.0)))
 
 
 def _moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -229,3 +214,6 @@ def _apart(stats: Twofold) -> Twofold:
     rows, mean = stats[..., 0], stats[..., 1].over(stats[..., 0])
     safe = np.where(mean.hi > 0, mean.hi, 1.0)
     return log_twofold(safe) + Twofold.of(mean.lo / safe) - stats[..., 2].over(rows)
+
+
+EXAMPLES = (example(GammaFamily(), "wait", [2.0, 3.5, None, 31.0, 2.75, 0.5, 12.0], Cells("positives")),)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import xlogy
 
-from softcount.errors import ResourceError
-from softcount.families.base import How, Hyper, Params, Setting, register
-from softcount.families.categorical import SMALLEST, Categorical, concentration, estimated, imagined_counts
-from softcount.families.holes import Shared, extended, spread_back
+from softcount.errors import DataError, ResourceError
+from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
+from softcount.families.base import Family, register
+from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
+from softcount.families.examples import Cells, example
+from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
+from softcount.table.schema import Field, Key
 
 MOST_CELLS = 20_000_000
+STEPS = 500
 
 
 @register
@@ -34,6 +38,30 @@ class Joint(Categorical):
 
     name = "joint"
     block = True
+    stack = "joint"
+    needs_levels = True
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        empty = [spec.key for spec in fields if not spec.levels]
+        if empty:
+            raise DataError(f"column {empty[0]!r} of the block {key!r} has no values. Leave it out of the block.")
+        family, levels = joint_of([spec.levels for spec in fields], groups)
+        return family, Setting(tuple(spec.key for spec in fields), groups, levels, floor=floor)
+
+    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
+        family, levels = joint_of([spec.levels for spec in fields], groups)
+        return family, replace(setting, groups=groups, levels=levels, blank=None)
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        axes = []
+        for before, after in zip(_axes(old), _axes(new), strict=True):
+            axes.append(np.array([0, *(after.index(level) + 1 for level in before)]))
+        groups = stats.shape[0]
+        hi, lo = np.zeros((2, groups, *(m + 1 for m in self.shape)))
+        spot = np.ix_(np.arange(groups), *axes)
+        small = (groups, *(m + 1 for m in was.shape))
+        hi[spot], lo[spot] = stats.hi.reshape(small), stats.lo.reshape(small)
+        return Twofold(hi.reshape(groups, -1), lo.reshape(groups, -1))
 
     def width(self, setting: Setting) -> int:
         return prod(m + 1 for m in self.shape)
@@ -66,7 +94,7 @@ class Joint(Categorical):
         whole, partial = self._split(stats)
         flat = whole.reshape(*stats.shape[:-1], -1)
         if partial.any():
-            shares = Shared(whole, partial, hyper["alpha"], how, len(self.shape)).shares()
+            shares = SharedOut(whole, partial, hyper["alpha"], how, len(self.shape)).shares()
         else:
             shares = estimated(flat, hyper["alpha"], how, self.name)
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
@@ -81,12 +109,12 @@ class Joint(Categorical):
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        return (column[:, None] == np.arange(self.width(setting))).astype(np.float64)
+        return np.asarray((column[:, None] == np.arange(self.width(setting))).astype(np.float64))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         return float(xlogy(stats.value, np.exp(self.table(params)[..., :-1])).sum())
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         whole, partial = self._split(stats)
         shares = params["probability"]
         patterns, there = extended(shares.reshape(whole.shape), len(self.shape)), partial > 0
@@ -102,7 +130,7 @@ class Joint(Categorical):
             return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
         params = self.estimate(stats, hyper, "mean")
         filled = Twofold.of(
-            Shared(whole, partial, hyper["alpha"], "mean", len(self.shape)).filled(params["probability"])
+            SharedOut(whole, partial, hyper["alpha"], "mean", len(self.shape)).filled(params["probability"])
         )
         seen, complete = self.completed(stats, params), Categorical().completed(filled, params)
         return Categorical().evidence(filled, hyper) + seen - complete
@@ -112,8 +140,57 @@ class Joint(Categorical):
         seen = stats.value[..., 1:].sum(axis=-1, keepdims=True)
         return Dirichlet(shares * seen + hyper["alpha"])
 
-    def free(self, setting: Setting, groups: int) -> int:
-        return groups * (prod(self.shape) - 1)
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * (prod(self.shape) - 1)
+
+    # -- what it says
+
+    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
+        if want is None:
+            return setting.levels
+        step = prod(self.shape[want + 1 :])
+        return [cast("tuple[object, ...]", setting.levels[i * step])[want] for i in range(self.shape[want])]
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        table = params["probability"].reshape(-1, *self.shape)
+        for axis in range(table.ndim - 1, 0, -1):
+            code = int(cells[axis - 1])
+            if axis - 1 == want:
+                continue
+            known = 1 <= code <= table.shape[axis]
+            table = table.take(code - 1, axis) if known else table.sum(axis=axis)
+        total = table.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[1])
+        return Categorical(), {"probability": shares}
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        if cells is None:
+            drawn: Any = [setting.levels[code - 1] for code in self.draw(params, groups, rng)]
+            return [[level[want] for level in drawn] for want in range(len(self.shape))]
+        codes = draw_one_by_one(self, params, setting, groups, rng, cells).astype(np.int64)
+        levels: list[Any] = [self.levels_of(setting, want) for want in range(len(self.shape))]
+        known = ~np.isnan(cells)
+        return [[] if known[j] else [levels[j][code - 1] for code in part] for j, part in enumerate(codes.T)]
+
+    fill = fill_one_by_one
+    linear = Family.linear
+    there = Family.there
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        gone = () if present is None else tuple(1 + j for j in np.flatnonzero(~present))
+        table = params["probability"].reshape(-1, *self.shape).sum(axis=gone)
+        return self.entropy({"probability": table.reshape(len(table), -1)})
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        return np.stack(np.unravel_index(column, [m + 1 for m in self.shape]), axis=1) > 0
+
+
+def _axes(setting: Setting) -> list[list[object]]:
+    """The levels of each column of a block, in order; a level of the block is a tuple of them."""
+    combinations: Sequence[Any] = setting.levels
+    return [list(dict.fromkeys(part)) for part in zip(*combinations, strict=True)]
 
 
 def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[object, ...]]:
@@ -126,3 +203,87 @@ def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[
             "Split the block into smaller ones, or model the columns one by one."
         )
     return Joint(shape), tuple(product(*levels))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOut:
+    """Rows of a joint table with some cells missing, shared out over the combinations they could be.
+
+    Counts of whole combinations (groups x ...), counts of patterns with holes, and imagined counts.
+    """
+
+    whole: np.ndarray
+    partial: np.ndarray
+    alpha: np.ndarray
+    how: How
+    columns: int
+
+    def shares(self) -> np.ndarray:
+        """The best shares of the combinations, to convergence.
+
+        Two steps and a leap: where the best share is nothing, it would still be near 1/200 after 200 plain steps.
+        """
+        flat = self.whole.reshape(self.whole.shape[0], -1)
+        shares = estimated(flat, np.ones(flat.shape[-1]), "mean", "joint")
+        for _ in range(STEPS):
+            first = self.step(shares)
+            second = self.step(first)
+            ahead = self.step(leap(shares, first, second))
+            better = self.height(ahead) > self.height(second)
+            before, shares = shares, np.where(better[:, None], ahead, second)
+            if np.abs(shares - before).max() < 1e-15:
+                break
+        return shares
+
+    def step(self, shares: np.ndarray) -> np.ndarray:
+        """Shares that count a partly missing row towards every combination it could be, by the shares before."""
+        return estimated(self.filled(shares), self.alpha, self.how, "joint")
+
+    def filled(self, shares: np.ndarray) -> np.ndarray:
+        """Expected counts of every combination, in a row for each group."""
+        table = shares.reshape(self.whole.shape)
+        patterns, there = extended(table, self.columns), self.partial > 0
+        ratio = np.divide(self.partial, patterns, out=np.zeros_like(self.partial), where=there)
+        return np.asarray((self.whole + table * spread_back(ratio, self.columns)).reshape(shares.shape))
+
+    def height(self, shares: np.ndarray) -> np.ndarray:
+        """Each group's log-likelihood and log-prior, which no step lowers."""
+        patterns = extended(shares.reshape(self.whole.shape), self.columns)
+        imagined = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
+        own = xlogy(self.whole.reshape(shares.shape) + imagined, shares)
+        return np.asarray(own.sum(axis=1) + xlogy(self.partial, patterns).reshape(len(shares), -1).sum(axis=1))
+
+
+def leap(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Where two steps point to, group by group; a share that would be nothing becomes a hundredth of what it was."""
+    step, bend = first - start, second - 2 * first + start
+    turn = np.sqrt((bend * bend).sum(axis=-1, keepdims=True))
+    far = np.maximum(np.sqrt((step * step).sum(axis=-1, keepdims=True)) / np.where(turn > 0, turn, np.inf), 1.0)
+    moved = start + 2 * far * step + far * far * bend
+    inside = np.where(moved > 0, moved, 0.01 * second)
+    return np.asarray(inside / inside.sum(axis=-1, keepdims=True))
+
+
+def extended(table: np.ndarray, columns: int) -> np.ndarray:
+    """The table with a 'missing' level first in each column, holding the sum over that column."""
+    for axis in range(table.ndim - columns, table.ndim):
+        table = np.concatenate([table.sum(axis=axis, keepdims=True), table], axis=axis)
+    return table
+
+
+def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
+    """For every full combination, the sum over the patterns it could stand behind."""
+    for axis in range(ratio.ndim - columns, ratio.ndim):
+        ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
+    return ratio
+
+
+EXAMPLES = (
+    example(
+        Joint(),
+        "sex size",
+        [("f", "s"), ("m", "l"), ("f", None), ("m", "m"), (None, "l"), ("f", "m"), (None, None)],
+        Cells("levels", ("f", "m")),
+        Cells("levels", ("l", "m", "s")),
+    ),
+)

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from softcount.errors import DataError
-from softcount.families.base import Params, Setting, register, where_first
+from softcount.families.base import Family, register
+from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
+from softcount.families.setting import Params, Setting
 from softcount.numerics.twofold import Twofold
-from softcount.table.schema import Key, Kind
-
-
-def check_positive(column: np.ndarray, key: Key, start: int, name: str) -> None:
-    """Refuse what is not above zero, naming column and row."""
-    bad = column <= 0
-    if bad.any():
-        row = where_first(bad, start)
-        raise DataError(
-            f"column {key!r} is positive ({name}), but row {row} holds {column[row - start - 1]:g}. "
-            f"Declare it real: --kind {key}=normal"
-        )
+from softcount.table.schema import Kind
 
 
 @register
@@ -32,24 +23,18 @@ class LogNormal(Normal):
     name = "lognormal"
     kind = Kind.POSITIVE
 
-    def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        check_positive(column, key, start, self.name)
-
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
 
-    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        return Normal.features(self, np.log(column), setting)
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return Normal.score(self, np.log(column), params, setting)
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(values))
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """The unit of the logarithm, and that of the numbers themselves, which the anchor holds."""
         return Normal.log_unit(self, stats, setting) - float(stats.value[..., 0].sum() * setting.anchor[0])
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return np.exp(Normal.draw(self, params, groups, rng))
+        return np.asarray(np.exp(Normal.draw(self, params, groups, rng)))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         middle, spread = np.exp(params["mean"]), np.exp(np.sqrt(params["variance"]))
@@ -65,3 +50,15 @@ class LogNormal(Normal):
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
         return Normal.cdf(self, params, np.log(x)) if x > 0 else np.zeros(len(params["mean"]))
+
+    # -- what it says
+
+    reach = Family.reach
+    average_surprise = Family.average_surprise
+    linear = Family.linear
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        return list(np.exp(params["mean"]).tolist())
+
+
+EXAMPLES = (example(LogNormal(), "income", [20.0, 35.5, None, 310.0, 27.0, 290.0], Cells("positives")),)

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, Family, How, Hyper, Line, Params, Setting, register, where_first
-from softcount.families.categorical import Categorical, concentration, divergence_of_shares, estimated
+from softcount.families.base import Family, register, where_first
+from softcount.families.categorical import Categorical, estimated
+from softcount.families.examples import Cells, example
+from softcount.families.setting import CLAMPED, How, Hyper, Line, Params, Setting
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
-from softcount.priors import Dirichlet
 from softcount.table.schema import Key, Kind
 
 
@@ -29,10 +30,25 @@ class Multinomial(Family):
     name = "multinomial"
     kind = Kind.COUNT
     block = True
+    takes_bag = True
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
-    def width(self, setting: Setting) -> int:
-        return len(setting.levels)
+    def node_key(self, setting: Setting) -> Key:
+        """A whole sparse table has one key, and its columns are numbered."""
+        return setting.keys if tuple(setting.levels) == setting.keys else setting.keys[0]
+
+    width = Categorical.width
+    hyper = Categorical.hyper
+    slope = Categorical.slope
+    log_prior = Categorical.log_prior
+    evidence = Categorical.evidence
+    proper = Categorical.proper
+    posterior = Categorical.posterior
+    free = Categorical.free
+    describe = Categorical.describe
+    divergence = Categorical.divergence
+    entropy = Categorical.entropy  # of one count: the block's size is not modelled
+    _moved = Categorical._moved
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         bad = column < 0
@@ -47,10 +63,7 @@ class Multinomial(Family):
         if hasattr(column, "indptr"):
             return log_ways(column)
         counts = np.where(np.isnan(column), 0.0, column)
-        return gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
-
-    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
+        return np.asarray(gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1))
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         counts = np.maximum(stats.value, 0.0)
@@ -71,41 +84,30 @@ class Multinomial(Family):
             return polya(counts, params["alpha"])
         return np.stack([_polya(counts, alpha) for alpha in params["alpha"]], axis=1)
 
-    slope = Categorical.slope
-    log_prior = Categorical.log_prior
-    evidence = Categorical.evidence
-    proper = Categorical.proper
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
-        return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
-
-    def free(self, setting: Setting, groups: int) -> int:
-        return groups * max(self.width(setting) - 1, 0)
-
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One draw of a single count per row: the block's size is not modelled."""
         shares = params["probability"][groups]
         return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
 
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        return Categorical().describe(params, setting)
+    # -- what it says
 
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        return divergence_of_shares(params["probability"], shares)
+    counted = True
+    typical = Categorical.typical
 
-    def entropy(self, params: Params) -> np.ndarray:
-        """Of one count: the block's size is not modelled."""
-        return Categorical().entropy(params)
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        logs = Categorical().natural(params)
+        return logs, np.zeros(len(logs))
 
-    def check_params(self, params: Params) -> str | None:
-        return Categorical().check_params(params)
+    def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
+        if columns or not alone:  # a sparse table has no columns of its own
+            Family.check_columns(self, key, columns, alone)
 
 
 def _polya(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """Log-probability of each row's counts, the probabilities integrated out."""
     total, mass = counts.sum(axis=1), alpha.sum()
     parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
-    return parts + gammaln(mass) - gammaln(mass + total)
+    return np.asarray(parts + gammaln(mass) - gammaln(mass + total))
 
 
 FACTORIALS = gammaln(np.arange(256) + 1.0)
@@ -120,7 +122,7 @@ def log_ways(column: Any, first: int = 0) -> np.ndarray:
     ones = np.ones(column.shape[1])
     each = type(column)((logs, column.indices, column.indptr), shape=column.shape) @ ones
     ones[:first] = 0.0
-    return gammaln(column @ ones + 1.0) - each
+    return np.asarray(gammaln(column @ ones + 1.0) - each)
 
 
 def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
@@ -137,4 +139,14 @@ def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
         a = own[ids]
         out[:, g] += np.bincount(rows, gammaln(a + times) - gammaln(a) - np.log(a), minlength=len(out))
     total = np.asarray(column.sum(axis=1), dtype=np.float64).reshape(-1, 1)
-    return out - np.asarray(log_rising(alpha.sum(axis=-1), total))
+    return np.asarray(out - np.asarray(log_rising(alpha.sum(axis=-1), total)))
+
+
+EXAMPLES = (
+    example(
+        Multinomial(),
+        "ant bee cat",
+        [(1, 0, 2), (0, 3, 1), (None, 2, 2), (4, 0, 0), (0, 1, 5), (0, 0, 0)],
+        Cells("counts", most=9),
+    ),
+)

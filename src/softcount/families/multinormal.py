@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import local
 from typing import Any, ClassVar, Literal
 
@@ -11,12 +11,15 @@ import numpy as np
 from scipy.special import gammaln, psi
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior
-from softcount.families.normal import HALF_LOG_2PI, LOOSE, known_rows, scale_evidence
+from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
+from softcount.families.base import Family, register, scalar_prior
+from softcount.families.examples import Cells, example
+from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
+from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseWishart
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Field, Key, Kind
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
@@ -38,14 +41,25 @@ class Multinormal(Family):
     name = "multinormal"
     kind = Kind.REAL
     block = True
+    stack = "block"
     exact = False
-    dotted = False
-    signed = True
+    has_products = False
+    spread_parameters = ("covariance",)
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "covariance": "covariance"}
 
     def __post_init__(self) -> None:
         if self.covariance not in ("full", "tied", "diagonal", "spherical"):
             raise DataError(f"covariance={self.covariance!r}: use 'full', 'tied', 'diagonal' or 'spherical'.")
+
+    @property
+    def shared_by_groups(self) -> frozenset[str]:
+        return frozenset({"covariance"} if self.covariance == "tied" else ())
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        family, setting = Family.set_up(self, key, fields, groups, floor)
+        if self.covariance == "spherical":  # one variance for all columns, so one unit
+            setting = replace(setting, scale=np.full(len(setting.scale), setting.scale.min()))
+        return family, setting
 
     def width(self, setting: Setting) -> int:
         d = len(setting.anchor)
@@ -62,15 +76,47 @@ class Multinormal(Family):
     def hidden(self, key: Key, holes: bool) -> str:
         return f"holes in the block {key}" if holes else ""
 
+    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
+        """Means and variances of the columns' own cells; None where no row has a hole."""
+        if not any(np.isnan(block).any() for block in columns):
+            return None
+        total = Twofold.of(np.zeros((len(setting.anchor), 3)))
+        for block, weight in zip(columns, weights, strict=True):
+            there = ~np.isnan(block)
+            mass = there * weight[:, None]
+            moved = np.where(there, (block - setting.anchor) * setting.scale, 0.0)
+            sums = [mass.sum(axis=0), (mass * moved).sum(axis=0), (mass * moved**2).sum(axis=0)]
+            total = total + Twofold.of(np.stack(sums, axis=1))
+        rows, mean, squares = moments(total)
+        return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0)
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Rows, sums and products about other anchors, in twofold arithmetic."""
+        d, groups = len(new.anchor), stats.shape[0]
+        ratio, delta, shape = new.scale / old.scale, shifted(old.anchor, new), (groups, d, d)
+        rows, total, flat = stats[:, :1], stats[:, 1 : d + 1] * ratio, stats[:, d + 1 :]
+        products = Twofold(flat.hi.reshape(shape), flat.lo.reshape(shape)) * np.outer(ratio, ratio)
+        left = total.spread(2).broadcast(shape) * delta.spread(0).broadcast(shape)
+        right = total.spread(1).broadcast(shape) * delta.spread(1).broadcast(shape)
+        square = delta.spread(1).broadcast((d, d)) * delta.spread(0).broadcast((d, d))
+        products = products + left + right + square.spread(0).broadcast(shape) * rows.spread(2).broadcast(shape)
+        moved = total + delta.spread(0).broadcast((groups, d)) * rows.broadcast((groups, d))
+        back = Twofold(products.hi.reshape(groups, -1), products.lo.reshape(groups, -1))
+        return concatenate([rows, moved, back], axis=1)
+
+    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        """As each of its columns by itself would say."""
+        d = int((np.sqrt(4 * (after.shape[-1] - 1) + 1) - 1) / 2)
+        parts = [[0, 1 + j, 1 + d + j * (d + 1)] for j in range(d)]
+        return any(Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))
         d, mass, middle = mean.shape[-1], float(rows.ravel()[0]), mean[0]
         spread = np.diagonal(scatter[0], axis1=-2, axis2=-1) / mass if mass > 0 else np.ones(d)
         if setting.blank is not None:
             middle, spread = setting.blank
-        # A column with no spread at all still needs a width: its own resolution.
-        resolution = np.finfo(float).eps * np.maximum(np.abs(middle), np.abs(setting.anchor * setting.scale))
-        whole = np.maximum(spread, np.maximum(resolution, 1e-140) ** 2)
+        whole = np.maximum(spread, setting.resolution(middle, 1e-140) ** 2)
         hyper = {"centre": middle, "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
         if isinstance(prior, NormalInverseWishart):
             unit = setting.scale
@@ -92,9 +138,7 @@ class Multinormal(Family):
         pull = np.where(weight > 0, kappa / np.where(weight > 0, weight, 1.0), 0.0)
         off = mean - hyper["mu"]
         if how != "ml":
-            scatter = (
-                scatter + hyper["scatter"] + (pull * rows)[..., None, None] * off[..., :, None] * off[..., None, :]
-            )
+            scatter = scatter + hyper["scatter"] + products(pull * rows, off)
         mean = np.where(weight[..., None] > 0, mean - pull[..., None] * off, hyper["centre"])
         covariance = self._shaped(scatter, rows + nu, hyper)
         params = {"mean": mean, "covariance": covariance}
@@ -109,25 +153,51 @@ class Multinormal(Family):
         """With the mean fixed, the covariance is around that mean."""
         params = Family.held(self, stats, hyper, how, fixed)
         if "mean" in fixed and "covariance" not in fixed:
-            rows, mean, scatter = block_moments(stats)
-            kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
-            off, pull = mean - fixed["mean"], fixed["mean"] - hyper["mu"]
-            scatter = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
-            if how != "ml":
-                scatter = scatter + hyper["scatter"] + kappa * pull[..., :, None] * pull[..., None, :]
-            params["covariance"] = self._shaped(scatter, rows + nu, hyper)
+            rows = block_moments(stats)[0] + (0.0 if how == "ml" else hyper["nu"])
+            params["covariance"] = self._shaped(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
-    def held_free(self, names: Collection[str], setting: Setting, groups: int) -> int:
-        means = groups * len(setting.anchor)
-        spreads = self.free(setting, groups) - means if "covariance" in names else 0
-        return spreads + (means if "mean" in names else 0)
+    held_free = Normal.held_free
+    log_unit = Normal.log_unit
 
     def within(self, params: Params, hyper: Hyper) -> Params:
+        return params | {"covariance": floored(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
+
+    def _unit(self, hyper: Hyper) -> np.ndarray:
+        """The columns' variances that spread is told by: their mean where all columns have one."""
         whole = hyper["whole"]
-        if self.covariance == "spherical":
-            whole = np.full(whole.shape, whole.mean())
-        return params | {"covariance": floored(params["covariance"], whole, float(hyper["floor"]))}
+        return np.full(whole.shape, whole.mean()) if self.covariance == "spherical" else whole
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(params["covariance"], axis1=-2, axis2=-1), SMALLEST)))
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        whole = hyper["whole"]
+        return 0.5 * float(stats.value[..., 0].sum()) * float(np.log(whole[whole > 0]).sum())
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return self._narrow(params["covariance"], hyper) > 0
+
+    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
+        rows, _, scatter = block_moments(stats.sum(0).spread(0))
+        spread = scatter / np.maximum(rows, 1e-300)[:, None, None]
+        return self._narrow(params["covariance"], hyper) > self._narrow(spread, hyper)
+
+    def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
+        """How many directions of each covariance are as narrow as the floor."""
+        unit = np.sqrt(self._unit(hyper))
+        values = np.linalg.eigvalsh(covariance / (unit[:, None] * unit))
+        return np.asarray((values <= float(hyper["floor"]) * (1 + SLACK)).sum(axis=-1))
+
+    def rows_needed(self, setting: Setting) -> float:
+        return {"full": len(setting.anchor) + 1.0, "diagonal": 2.0, "spherical": 2.0}.get(self.covariance, 0.0)
+
+    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
+        """The whole table's variances, without correlations, in every group."""
+        whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
+        spread = np.broadcast_to(np.diag(whole), (groups, len(whole), len(whole)))
+        private = {"mean": np.zeros((groups, len(whole))), "covariance": spread} | fixed
+        return {"covariance": self.public(private, setting)["covariance"]}
 
     def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         d = scatter.shape[-1]
@@ -137,17 +207,22 @@ class Multinormal(Family):
         safe = np.where(rows > 0, rows, 1.0)[..., None, None]
         empty = hyper["whole"][..., None] * np.eye(d)
         covariance = np.where(rows[..., None, None] > 0, scatter / safe, empty)
-        if self.covariance in ("diagonal", "spherical"):
-            covariance = covariance * np.eye(d)
-        whole = hyper["whole"]
+        return floored(self._limited(covariance), self._unit(hyper), float(hyper["floor"]))
+
+    def _limited(self, matrices: np.ndarray) -> np.ndarray:
+        """Those parts of covariances, or of their slopes, that the form of a covariance has."""
+        d = matrices.shape[-1]
         if self.covariance == "spherical":
-            covariance = np.trace(covariance, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
-            whole = np.full(whole.shape, whole.mean())
-        return floored(covariance, whole, float(hyper["floor"]))
+            return np.asarray(np.trace(matrices, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d))
+        return matrices * np.eye(d) if self.covariance == "diagonal" else matrices
+
+    def block_form(self, params: Params) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+        student = (params["freedom"], params["spread"]) if "freedom" in params else None
+        return params["mean"], params["covariance"], student
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         out = np.zeros((len(column), len(params["mean"])))
-        for rows, present in patterns(column):
+        for rows, present in patterns(~np.isnan(column)):
             if present.any():
                 for g in range(out.shape[1]):
                     out[rows, g] = self._density(column[rows][:, present], params, g, present)
@@ -162,40 +237,28 @@ class Multinormal(Family):
         distance = (z * z).sum(axis=0) / stretch
         log_det = np.log(np.diagonal(factor)).sum() + np.log(unit).sum() + 0.5 * d * np.log(stretch)
         if "freedom" not in params:
-            return -0.5 * distance - log_det - d * HALF_LOG_2PI
+            return np.asarray(-0.5 * distance - log_det - d * HALF_LOG_2PI)
         nu = params["freedom"][g]
         top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
-        return top - log_det - 0.5 * (nu + d) * np.log1p(distance / nu)
+        return np.asarray(top - log_det - 0.5 * (nu + d) * np.log1p(distance / nu))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, scatter = block_moments(stats)
-        covariance, off = params["covariance"], mean - params["mean"]
-        around = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
+        covariance, around = params["covariance"], scatter + products(rows, mean - params["mean"])
         distance = np.einsum("...ij,...ji->...", np.linalg.inv(covariance), around)
         width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * HALF_LOG_2PI
         return float((-0.5 * (distance + rows * width)).sum())
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
-        rows, mean, scatter = block_moments(stats)
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        rows, mean, _ = block_moments(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         off, pull, inverse = mean - params["mean"], hyper["mu"] - params["mean"], np.linalg.inv(params["covariance"])
-        around = scatter + rows[..., None, None] * off[..., :, None] * off[..., None, :]
-        if how != "ml":
-            around = around + hyper["scatter"] + kappa * pull[..., :, None] * pull[..., None, :]
+        around = _around(params["mean"], stats, hyper, how)
         spread = 0.5 * (inverse @ around @ inverse - (rows + nu)[..., None, None] * inverse)
         lift = np.einsum("...ij,...j->...i", inverse, rows[..., None] * off + kappa * pull)
-        return {"mean": lift, "covariance": self._shared_slope(spread)}
-
-    def _shared_slope(self, spread: np.ndarray) -> np.ndarray:
-        """The covariances' slope along what their shape lets them do."""
-        d = spread.shape[-1]
         if self.covariance == "tied":
-            return np.broadcast_to(spread.mean(axis=0), spread.shape)
-        if self.covariance == "full":
-            return spread
-        if self.covariance == "spherical":
-            return np.trace(spread, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
-        return spread * np.eye(d)
+            spread = np.broadcast_to(spread.mean(axis=0), spread.shape)
+        return {"mean": lift, "covariance": self._limited(spread)}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
         if how == "ml":
@@ -218,7 +281,7 @@ class Multinormal(Family):
         rows, mean, scatter = block_moments(stats)
         kappa, off = np.broadcast_to(hyper["kappa"], rows.shape), mean - hyper["mu"]
         pull = rows * kappa / np.where(rows > 0, rows + kappa, 1.0)
-        scatter = scatter + pull[..., None, None] * off[..., :, None] * off[..., None, :]
+        scatter = scatter + products(pull, off)
         means = np.where(kappa > 0, -0.5 * np.log1p(rows / np.where(kappa > 0, kappa, 1.0)), 0.0)
         before = np.broadcast_to(hyper["scatter"], scatter.shape)
         d, nu = mean.shape[-1], np.broadcast_to(hyper["nu"], rows.shape)
@@ -246,9 +309,6 @@ class Multinormal(Family):
         scatter = np.where(nothing, hyper["whole"][..., None] * np.eye(len(hyper["whole"])), hyper["scatter"])
         return hyper | {"kappa": loose, "nu": np.where(nothing, 1.0, hyper["nu"]), "scatter": scatter}
 
-    def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
-
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseWishart:
         params = self.public(self.estimate(stats, hyper, "mean"), setting)
         rows = stats.value[..., 0]
@@ -269,7 +329,7 @@ class Multinormal(Family):
             "covariance": np.asarray(params["covariance"], float) * np.outer(setting.scale, setting.scale),
         }
 
-    def free(self, setting: Setting, groups: int) -> int:
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
         d = len(setting.anchor)
         full = d * (d + 1) // 2
         return (
@@ -282,7 +342,8 @@ class Multinormal(Family):
         if "freedom" in params:
             nu = params["freedom"][groups]
             noise *= np.sqrt(params["spread"][groups] * nu / rng.chisquare(nu))[:, None]
-        return params["mean"][groups] + np.einsum("nij,nj->ni", np.linalg.cholesky(params["covariance"])[groups], noise)
+        factors = np.linalg.cholesky(params["covariance"])[groups]
+        return np.asarray(params["mean"][groups] + np.einsum("nij,nj->ni", factors, noise))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         return ["mean " + ", ".join(f"{m:.4g}" for m in mean) for mean in params["mean"]]
@@ -290,26 +351,93 @@ class Multinormal(Family):
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         mean, covariance = params["mean"], params["covariance"]
         off = mean - shares @ mean
-        whole = np.einsum("g,gij->ij", shares, covariance + off[:, :, None] * off[:, None, :])
+        whole = np.einsum("g,gij->ij", shares, covariance + products(1.0, off))
         inverse = np.linalg.inv(whole)
         spread = np.einsum("ij,gji->g", inverse, covariance) + np.einsum("gi,ij,gj->g", off, inverse, off)
         dets = np.linalg.slogdet(whole)[1] - np.linalg.slogdet(covariance)[1]
-        return 0.5 * (spread - mean.shape[1] + dets)
+        return np.asarray(0.5 * (spread - mean.shape[1] + dets))
 
     def entropy(self, params: Params) -> np.ndarray:
         d = params["mean"].shape[1]
         half = 0.5 * np.linalg.slogdet(params["covariance"])[1]
         if "freedom" not in params:
-            return half + d * (HALF_LOG_2PI + 0.5)
+            return np.asarray(half + d * (HALF_LOG_2PI + 0.5))
         nu = np.minimum(params["freedom"], 1e6)  # beyond it a normal, for which the difference below would cancel
         top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
-        return half + 0.5 * d * np.log(params["spread"]) - top + 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
+        tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
+        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - top + tails)
 
     def check_params(self, params: Params) -> str | None:
         if not is_symmetric(params["covariance"]):
             return "its covariance is not symmetric"
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
+
+    # -- what it says
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        seen = ~np.isnan(cells)
+        seen[want] = False
+        mean, cov = params["mean"], params["covariance"]
+        if not seen.any():
+            return Normal(), {"mean": mean[:, want], "variance": cov[:, want, want]}
+        gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
+        centre = mean[:, want] + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
+        return Normal(), {"mean": centre, "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1)}
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        if cells is None:
+            return Family.draw_columns(self, params, setting, groups, rng)
+        return list(draw_one_by_one(self, params, setting, groups, rng, cells).T)
+
+    fill = fill_one_by_one
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        return [tuple(row) for row in params["mean"].tolist()]
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """In counting units first: a determinant of 1e-400 is no float, but its logarithm is."""
+        keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
+        part = params | {"mean": params["mean"][:, keep], "covariance": params["covariance"][:, keep][:, :, keep]}
+        return np.asarray(self.entropy(part) - np.log(setting.scale[keep]).sum())
+
+    def surprise_by_column(
+        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray
+    ) -> np.ndarray | None:
+        """The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns, each of
+        which is 1 on average: a column adds what it has more of. Below 0 it is what the others lead one to expect.
+        """
+        moved = (column - setting.anchor) * setting.scale
+        out = np.zeros(column.shape)
+        for rows, present in patterns(~np.isnan(column)):
+            if present.any():
+                cells = np.ix_(rows, present)
+                out[cells] = sum(
+                    members[rows, g, None] * _excess(_distances(moved[cells], params, g, present), params, g)
+                    for g in range(members.shape[1])
+                )
+        return out
+
+
+def _distances(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
+    """Each column's part of the squared distance from a group's mean, columns brought to one size first."""
+    covariance = params["covariance"][g][np.ix_(present, present)]
+    unit = np.sqrt(np.diagonal(covariance))
+    off = (moved - params["mean"][g][present]) / unit
+    return np.asarray(off * np.linalg.solve(covariance / np.outer(unit, unit), off.T).T)
+
+
+def _excess(parts: np.ndarray, params: Params, g: int) -> np.ndarray:
+    """What the parts of a squared distance add to the surprise, less what is usual."""
+    if "freedom" not in params:
+        return 0.5 * (parts - 1.0)
+    d, nu = parts.shape[1], min(float(params["freedom"][g]), 1e6)
+    parts = parts / params["spread"][g]
+    whole = parts.sum(axis=1, keepdims=True)
+    each = 0.5 * (nu + d) * np.log1p(whole / nu) / np.where(whole > 0, whole, 1.0)
+    return np.asarray(parts * each - 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2)) / d)
 
 
 def is_symmetric(matrices: np.ndarray) -> bool:
@@ -331,7 +459,22 @@ def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, bef
     grown = np.linalg.slogdet((before + scatter) / outer)[1] - start
     level = start + 2 * np.log(unit).sum(axis=-1)
     shapes = np.asarray(log_rising((nu[..., None] - np.arange(d)) / 2, rows[..., None] / 2)).sum(axis=-1)
-    return shapes - nu / 2 * grown - rows / 2 * (grown + level + d * np.log(np.pi))
+    return np.asarray(shapes - nu / 2 * grown - rows / 2 * (grown + level + d * np.log(np.pi)))
+
+
+def products(weight: Any, off: np.ndarray) -> np.ndarray:
+    """(..., d, d) products of how far a mean is off, by weight."""
+    return np.asarray(np.asarray(weight)[..., None, None] * off[..., :, None] * off[..., None, :])
+
+
+def _around(middle: np.ndarray, stats: Twofold, hyper: Hyper, how: How) -> np.ndarray:
+    """Products around this mean, with the imagined ones as far as they are in the objective."""
+    rows, mean, scatter = block_moments(stats)
+    around: np.ndarray = scatter + products(rows, mean - middle)
+    if how != "ml":
+        around += hyper["scatter"]
+        around += products(hyper["kappa"], hyper["mu"] - middle)
+    return around
 
 
 _last = local()
@@ -360,17 +503,6 @@ def _moments_of(stats: Twofold) -> Moments:
     return rows.value[..., 0], mean.value, 0.5 * (scatter + np.swapaxes(scatter, -1, -2))
 
 
-def patterns(block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers that share a pattern of holes, with that pattern (true where present)."""
-    present = ~np.isnan(block)
-    if present.all():
-        yield np.arange(len(block)), np.ones(block.shape[1], dtype=bool)
-        return
-    distinct, which = np.unique(present, axis=0, return_inverse=True)
-    for i, pattern in enumerate(distinct):
-        yield np.flatnonzero(which.ravel() == i), pattern
-
-
 def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
     """Eigenvalues clipped from below in units of each column's whole spread: the exact constrained maximum."""
     unit = np.sqrt(whole)
@@ -379,4 +511,12 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
     if (values >= floor).all():
         return covariance
     clipped = np.maximum(values, floor)
-    return np.einsum("...ij,...j,...kj->...ik", vectors, clipped, vectors) * outer
+    return np.asarray(np.einsum("...ij,...j,...kj->...ik", vectors, clipped, vectors) * outer)
+
+
+EXAMPLES = (
+    example(Multinormal(), "x y", PAIRS, Cells("reals")),
+    example(Multinormal("tied"), "x y", PAIRS, Cells("reals")),
+    example(Multinormal("diagonal"), "x y", PAIRS, Cells("reals")),
+    example(Multinormal("spherical"), "x y", PAIRS, Cells("reals"), one_unit=True),
+)

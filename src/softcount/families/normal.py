@@ -10,7 +10,9 @@ import numpy as np
 from scipy.special import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, scalar_prior, spoken
+from softcount.families.base import Family, register, scalar_prior, spoken
+from softcount.families.examples import Cells, example
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
@@ -36,7 +38,9 @@ class Normal(Family):
 
     name = "normal"
     kind = Kind.REAL
-    signed = True
+    stack = "reals"
+    rows_first = True
+    spread_parameters = ("variance",)
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -45,19 +49,24 @@ class Normal(Family):
         if self.variance is not None and not (isinstance(self.variance, (int, float)) and self.variance > 0):
             raise DataError(f"a known variance is a positive number, not {self.variance}.")
 
+    @property
+    def shared_by_groups(self) -> frozenset[str]:
+        return frozenset({"variance"} if self.tied in ("classes", "both") else ())
+
+    @property
+    def shared_by_columns(self) -> bool:
+        return self.tied in ("columns", "both")
+
     def width(self, setting: Setting) -> int:
         return 3
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        moved = (column - setting.anchor) * setting.scale
+        moved = (self.transform(column) - setting.anchor) * setting.scale
         present = ~np.isnan(column)
         moved = np.where(present, moved, 0.0)
         return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats[..., 0].sum())
-
-    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sum and squares about another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale
         rows, total, squares = stats[..., 0], stats[..., 1] * ratio, stats[..., 2] * (ratio * ratio)
@@ -65,11 +74,21 @@ class Normal(Family):
         squares = squares + moved * total * 2.0 + moved * moved * rows
         return stack([rows, total + moved * rows, squares], axis=-1)
 
+    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        """Rows below nothing, or rows that leave less than no variance behind."""
+        rows, total, squares = (after[..., j] for j in range(3))
+        room = slack * np.maximum(before.value[..., 0] * before.value[..., 2], 1e-300)
+        return bool((rows.value < -slack).any() or ((rows * squares - total * total).value < -room).any())
+
+    def is_product(self, params: Params) -> bool:
+        """Never: scores are centred on each group's mean, or the product would lose its digits."""
+        return False
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.sum(0)
         rows, mean, squares = moments(pooled)
         spread = np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0)
-        floor = np.where(rows > 0, self._floor(spread, mean, setting), 1e-300)
+        floor = np.where(rows > 0, np.maximum(spread * setting.floor, setting.resolution(mean, 1e-150) ** 2), 1e-300)
         hyper = {"floor": floor, "centre": mean, "whole": spread}
         known = np.zeros(1) if self.variance is None else self.variance * setting.scale**2
         hyper["known"] = np.broadcast_to(known, mean.shape)
@@ -94,11 +113,6 @@ class Normal(Family):
         rows_imagined = np.where(rows > 0, scalar_prior(prior, self, groups=setting.groups), 0.0)
         return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}
 
-    def _floor(self, spread: np.ndarray, mean: np.ndarray, setting: Setting) -> np.ndarray:
-        # A column with no spread at all still needs a width: its own resolution.
-        resolution = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(setting.anchor * setting.scale))
-        return np.maximum(spread * setting.floor, np.maximum(resolution, 1e-150) ** 2)
-
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         rows, mean, squares = moments(stats)
         plain = how == "ml"
@@ -119,8 +133,7 @@ class Normal(Family):
         return self._floored(raw, hyper)
 
     def _floored(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        shared = self.tied in ("columns", "both")
-        variance = np.maximum(variance, np.max(hyper["floor"]) if shared else hyper["floor"])
+        variance = np.maximum(variance, np.max(hyper["floor"]) if self.shared_by_columns else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
@@ -133,12 +146,36 @@ class Normal(Family):
             params["variance"] = self._variance(squares + off + nu * hyper["s2"], rows + nu, hyper)
         return params
 
-    def held_free(self, names: Collection[str], setting: Setting, groups: int) -> int:
-        means = groups if "mean" in names else 0
-        return means + (self.free(setting, groups) - groups if "variance" in names else 0)
+    def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
+        means = groups * columns * len(setting.anchor)
+        spreads = self.free(setting, groups, columns) - means if self.spread_parameters[0] in names else 0
+        return spreads + (means if "mean" in names else 0)
 
     def within(self, params: Params, hyper: Hyper) -> Params:
         return params | {"variance": self._floored(params["variance"], hyper)}
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        return np.sqrt(np.maximum(params[self.spread_parameters[0]], SMALLEST))
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        whole, rows = np.asarray(hyper["whole"]), stats.value[..., 0].sum(axis=0)
+        return float((0.5 * rows * np.log(np.where(whole > 0, whole, 1.0))).sum())
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return params[self.spread_parameters[0]] <= hyper["floor"] * (1 + SLACK)
+
+    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
+        free = ~(hyper["known"] > 0) & (hyper["whole"] > hyper["floor"] * (1 + SLACK))
+        return self.degenerate(params, hyper) & free
+
+    def rows_needed(self, setting: Setting) -> float:
+        return 2.0 if self.variance is None and not self.shared_by_groups else 0.0
+
+    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
+        """The whole table's variance in every group; columns that share one have their mean."""
+        whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
+        private = {"mean": np.zeros(groups), "variance": np.broadcast_to(whole[0], groups)} | fixed
+        return {"variance": self.public(private, setting)["variance"]}
 
     def _pooled(self, parts: np.ndarray) -> np.ndarray:
         """Totals over the groups and columns that share a variance, at each of them."""
@@ -156,6 +193,14 @@ class Normal(Family):
         freedom = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
         return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / known_rows(weight))}
 
+    def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Means, inverse deviations and constants in the user's units; None for what the posterior predicts."""
+        if "freedom" in params:
+            return None
+        # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
+        inverse = 1.0 / (np.sqrt(params["variance"]) / scale)
+        return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
+
     def natural(self, params: Params) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
         constant = -0.5 * (mean**2 / variance + np.log(variance)) - HALF_LOG_2PI
@@ -163,6 +208,7 @@ class Normal(Family):
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         """Centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
+        column = self.transform(column)
         if "freedom" in params:
             return student_score(column, params)
         inverse = 1.0 / np.sqrt(params["variance"])
@@ -176,7 +222,7 @@ class Normal(Family):
         spread = off / params["variance"] + rows * np.log(params["variance"])
         return float((-0.5 * spread - rows * HALF_LOG_2PI).sum())
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         rows, mean, squares = moments(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         off, pull, variance = mean - params["mean"], hyper["mu"] - params["mean"], params["variance"]
@@ -223,7 +269,7 @@ class Normal(Family):
         return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2 | NormalKnownVariance:
-        if self.tied in ("columns", "both"):
+        if self.shared_by_columns:
             raise DataError(f"column {setting.keys[0]!r} shares its variance with others, so it has no posterior.")
         params = self.estimate(stats, hyper, "mean")
         mean, variance = params["mean"] / setting.scale + setting.anchor, params["variance"] / setting.scale**2
@@ -235,28 +281,26 @@ class Normal(Family):
         return NormalInverseChi2(mean, kappa, self._pooled(rows + hyper["nu"]), variance)
 
     def public(self, params: Params, setting: Setting) -> Params:
-        scale = setting.scale
+        scale, squares = setting.scale, params.keys() & {"variance", "spread"}
         # Divided twice: the square of a scale of 1e-300 is nothing. A variance beyond 1e308 is infinite.
         with np.errstate(over="ignore"):
-            units = {"mean": params["mean"] / scale + setting.anchor, "variance": params["variance"] / scale / scale}
-            if "freedom" in params:
-                units |= {"freedom": params["freedom"], "spread": params["spread"] / scale / scale}
-        return units
+            units = {name: params[name] / scale / scale for name in squares}
+            return params | units | {"mean": params["mean"] / scale + setting.anchor}
 
     def private(self, params: Params, setting: Setting) -> Params:
         scale = setting.scale
         mean = (np.asarray(params["mean"], float) - setting.anchor) * scale
         return {"mean": mean, "variance": np.asarray(params["variance"], float) * scale**2}
 
-    def free(self, setting: Setting, groups: int) -> int:
-        spreads = 0 if self.variance is not None else groups if self.tied in (None, "columns") else 1
-        return groups + spreads
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        each = (1 if self.shared_by_groups else groups) * (1 if self.shared_by_columns else columns)
+        return groups * columns + (0 if self.variance is not None else each)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if "freedom" in params:
             noise = rng.standard_t(np.minimum(params["freedom"][groups], 1e9))
-            return params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise
-        return rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups]))
+            return np.asarray(params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise)
+        return np.asarray(rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups])))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["variance"]), strict=True)
@@ -267,7 +311,7 @@ class Normal(Family):
         middle = shares @ mean
         whole = shares @ (variance + (mean - middle) ** 2)
         ratio = variance / whole
-        return 0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio))
+        return np.asarray(0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio)))
 
     def entropy(self, params: Params) -> np.ndarray:
         if "freedom" in params:
@@ -285,11 +329,24 @@ class Normal(Family):
     def cdf(self, params: Params, x: float) -> np.ndarray:
         if "freedom" in params:
             finite = np.minimum(params["freedom"], 1e9)
-            return stdtr(finite, (x - params["mean"]) / np.sqrt(params["spread"]))
-        return ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
+            return np.asarray(stdtr(finite, (x - params["mean"]) / np.sqrt(params["spread"])))
+        return np.asarray(ndtr((x - params["mean"]) / np.sqrt(params["variance"])))
 
-    def check_params(self, params: Params) -> str | None:
-        return None if (params["variance"] > 0).all() else "its variances are not all positive"
+    # -- what it says
+
+    def reach(self, params: Params) -> np.ndarray:
+        means, variances = self.moments(params)
+        return np.sqrt(np.where(np.isfinite(variances), variances, params.get("spread", means**2 + 1.0)))
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """In counting units first: a variance of 1e-400 is no float, but its logarithm is."""
+        return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.tied not in ("classes", "both") or "freedom" in params:
+            return None
+        mean, variance = params["mean"], params["variance"]
+        return (mean / variance)[:, None], -(mean**2) / (2 * variance)
 
 
 def shifted(anchor: np.ndarray, setting: Setting) -> Twofold:
@@ -323,7 +380,7 @@ def student_entropy(freedom: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """How surprising a value of Student's t is on average; from a freedom of 1e6 on, as of a normal."""
     nu = np.minimum(freedom, 1e6)
     shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
-    return np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(spread)
+    return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(spread))
 
 
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:
@@ -335,3 +392,16 @@ def student_score(column: np.ndarray, params: Params) -> np.ndarray:
         top = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
     top = np.where(np.isinf(freedom), -HALF_LOG_2PI, top)
     return np.where(np.isnan(column)[:, None], 0.0, top - 0.5 * np.log(spread) - tail)
+
+
+_HEIGHTS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5]
+PAIRS: list[Any] = [
+    (1.0, 10.0), (2.0, 14.5), (None, 11.0), (4.5, 20.0), (3.0, None), (0.5, 9.0), (7.0, 26.0), (6.0, 24.5), (2.5, 13.0),
+]  # fmt: skip
+EXAMPLES = (
+    example(Normal(), "height", _HEIGHTS, Cells("reals")),
+    example(Normal(tied="classes"), "height", _HEIGHTS, Cells("reals")),
+    example(Normal(variance=2.5), "height", _HEIGHTS, Cells("reals", offsets=(0.0, 1e8), scales=(1.0,))),
+    example(Normal(tied="columns"), "left right", PAIRS, Cells("reals"), one_unit=True),
+    example(Normal(tied="both"), "left right", PAIRS, Cells("reals"), one_unit=True),
+)

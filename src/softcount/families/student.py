@@ -10,16 +10,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from softcount.errors import DataError
-from softcount.families.base import Family, How, Hyper, Line, Params, Setting, register, spoken
-from softcount.families.normal import (
-    HALF_LOG_2PI,
-    Normal,
-    moments,
-    scale_evidence,
-    shifted,
-    student_entropy,
-    student_score,
-)
+from softcount.families.base import Family, register, spoken
+from softcount.families.derived import from_mixture
+from softcount.families.examples import Cells, example
+from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, shifted, student_score
+from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
 from softcount.numerics.twofold import Twofold, concatenate, stack
 from softcount.priors import NormalInverseChi2
@@ -50,8 +45,9 @@ class Student(Family):
     kind = Kind.REAL
     exact = False
     mergeable = False
-    dotted = False
-    signed = True
+    rows_first = True
+    has_products = False
+    spread_parameters = ("spread",)
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "spread": "log", "freedom": "log"}
 
     def __post_init__(self) -> None:
@@ -100,10 +96,10 @@ class Student(Family):
     def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
         """Mean and spread of the whole column, fitted: rows far out have no say in what a prior's row looks like."""
         params, before = self._unknown(setting, 1), None
-        least = _plain_variance(columns, weights, setting) * 1e-6
+        least, alone = _plain_variance(columns, weights, setting) * 1e-6, [weight[:, None] for weight in weights]
         for _ in range(200):
-            total = self._total(columns, weights, params, setting)
-            mass, mean, squares = moments(total[:, 1:4])
+            counts = (self.count(*pair, params, setting) for pair in zip(columns, alone, strict=True))
+            mass, mean, squares = moments(sum(counts, Twofold.of(np.zeros((1, 5))))[:, 1:4])
             if not mass[0] > 0:
                 return None
             # Divided by the weights instead of the rows: as good a step, and a much longer one.
@@ -115,19 +111,8 @@ class Student(Family):
             before = now
         return params["mean"], params["spread"]
 
-    def _total(
-        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], params: Params, setting: Setting
-    ) -> Twofold:
-        total = Twofold.of(np.zeros((1, 5)))
-        for column, weight in zip(columns, weights, strict=True):
-            total = total + self.count(column, weight[:, None], params, setting)
-        return total
-
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats[..., 0].sum())
-
-    def moved(self, stats: Twofold, old: Setting, new: Setting) -> Twofold:
-        about = Normal().moved(stats[..., 1:4], old, new)
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        about = Normal().moved(stats[..., 1:4], Normal(), old, new)
         return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
@@ -173,9 +158,6 @@ class Student(Family):
             freedom = np.full(freedom.shape, float(self.freedom))
         return params | {"spread": np.maximum(params["spread"], hyper["floor"]), "freedom": freedom}
 
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return params["spread"] <= hyper["floor"]
-
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         return student_score(column, params)
 
@@ -189,7 +171,7 @@ class Student(Family):
         weights = rows * (height(half) + half - HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
         return float((values + weights).sum())
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params | None:
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
@@ -222,30 +204,25 @@ class Student(Family):
             tails = rows * height(np.array(self.freedom / 2.0)) - self.freedom / 2.0 * spare
         return float(np.where(rows > 0, about + tails, 0.0).sum())
 
-    def proper(self, hyper: Hyper) -> Hyper:
-        return Normal().proper(hyper)
-
+    degenerate = Normal.degenerate
+    deviation = Normal.deviation
+    proper = Normal.proper
     log_unit = Normal.log_unit
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        raise DataError(f"column {setting.keys[0]!r} is student, which has no conjugate prior: it has no posterior.")
-
-    def public(self, params: Params, setting: Setting) -> Params:
-        scale = setting.scale
-        # Divided twice: the square of a scale of 1e-300 is nothing.
-        with np.errstate(over="ignore"):
-            mean, spread = params["mean"] / scale + setting.anchor, params["spread"] / scale / scale
-        return params | {"mean": mean, "spread": spread}
+    public = Normal.public
+    draw = Normal.draw
+    entropy = Normal.entropy
+    moments = Normal.moments
+    cdf = Normal.cdf
+    reach = Normal.reach
+    average_surprise = Normal.average_surprise
 
     def private(self, params: Params, setting: Setting) -> Params:
         mean, spread, freedom = (np.asarray(params[name], float) for name in ("mean", "spread", "freedom"))
         scale = setting.scale
         return {"mean": (mean - setting.anchor) * scale, "spread": spread * scale * scale, "freedom": freedom}
 
-    def free(self, setting: Setting, groups: int) -> int:
-        return groups * (3 if self.freedom is None else 2)
-
-    draw = Normal.draw
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * (3 if self.freedom is None else 2)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
@@ -255,27 +232,16 @@ class Student(Family):
         """From the mixture of all groups, averaged over 2,048 quantiles of each group: good to some 1e-3."""
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
-        scored = student_score(values.ravel(), params)
-        with np.errstate(divide="ignore"):
-            whole = np.logaddexp.reduce(scored + np.log(shares), axis=1).reshape(values.shape)
-        own = scored.reshape(*values.shape, -1)[np.arange(len(shares)), :, np.arange(len(shares))]
-        return (own - whole).mean(axis=1)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        return student_entropy(params["freedom"], params["spread"])
-
-    moments = Normal.moments
-    cdf = Normal.cdf
-
-    def check_params(self, params: Params) -> str | None:
-        sound = (params["spread"] > 0).all() and (params["freedom"] > 0).all()
-        return None if sound else "its spreads and freedoms are not all positive"
+        return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
 
 
 def _plain_variance(columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> float:
     """The column's variance with all rows alike, in counting units."""
-    total = Twofold.of(np.zeros(3))
-    for column, weight in zip(columns, weights, strict=True):
-        total = total + Twofold.of(weight @ Normal().features(column, setting))
-    rows, _, squares = moments(total)
+    both = zip(columns, weights, strict=True)
+    parts = (Twofold.of(weight @ Normal().features(column, setting)) for column, weight in both)
+    rows, _, squares = moments(sum(parts, Twofold.of(np.zeros(3))))
     return float(squares / np.maximum(rows, 1e-300))
+
+
+_DELAYS = [0.5, -1.25, None, 41.0, 0.75, 1.5, -0.25, 3.0, 0.0, -38.0]
+EXAMPLES = tuple(example(family, "delay", _DELAYS, Cells("reals")) for family in (Student(), Student(freedom=4.0)))

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.special import entr, xlog1py, xlogy
 
 from softcount.errors import DataError
-from softcount.families.base import CLAMPED, IMPOSSIBLE, Family, How, Hyper, Params, Setting, scalar_prior
-from softcount.families.categorical import SMALLEST, concentration, divergence_of_shares, estimated, imagined_counts
+from softcount.families.base import Family, scalar_prior
+from softcount.families.categorical import concentration, divergence_of_shares, estimated, imagined_counts
+from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, How, Hyper, Params, Setting
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert
@@ -23,7 +24,7 @@ DRAWN_AT_ONCE = 1_000_000
 """Words that are asked whether they are there, at a time."""
 
 
-class Drawn:
+class MultinomialWords:
     """Multinomial: every word of a document is drawn anew; how many there are is not modelled."""
 
     line: Any = "shares"
@@ -39,6 +40,10 @@ class Drawn:
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
+
+    def lacking(self, params: Params) -> np.ndarray | None:
+        """Weights that count the certain words a document lacks; None where no word is certain."""
+        return None
 
     def completed(self, stats: Twofold, params: Params) -> float:
         return float((_split(stats)[1] * _logs(params["probability"])).sum())
@@ -66,7 +71,7 @@ class Drawn:
         alpha = hyper["alpha"]
         return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / max(alpha.shape[-1], 1))}
 
-    def posterior(self, stats: Twofold, hyper: Hyper) -> Any:
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         return Dirichlet(_split(stats)[1] + hyper["alpha"])
 
     def free(self, words: int) -> int:
@@ -76,11 +81,11 @@ class Drawn:
         """Of a document of the group's usual length."""
         mass = shares * params["length"]
         whole = mass / mass.sum() if mass.sum() > 0 else shares
-        return params["length"] * divergence_of_shares(params["probability"], whole)
+        return np.asarray(params["length"] * divergence_of_shares(params["probability"], whole))
 
     def entropy(self, params: Params) -> np.ndarray:
         """Of one word: a document's length is not modelled."""
-        return entr(params["probability"]).sum(axis=-1)
+        return np.asarray(entr(params["probability"]).sum(axis=-1))
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Words of drawn documents, one for each entry of `groups`: the document of each word, and the word."""
@@ -94,15 +99,8 @@ class Drawn:
                 found[own] = np.minimum(at, len(edges) - 1)
         return (of, found) if params["probability"].shape[1] else (of[:0], found[:0])
 
-    def wrong(self, params: Params) -> str | None:
-        for name in ("probability", "others"):
-            shares = params.get(name, np.ones((1, 0)))
-            if shares.shape[-1] and ((shares < 0).any() or np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) > 1e-9):
-                return "its probabilities do not sum to one"
-        return None
 
-
-class There(Drawn):
+class BernoulliWords(MultinomialWords):
     """Bernoulli: each word is there or not, whatever the others are; absence counts too."""
 
     line: Any = "share"
@@ -143,7 +141,6 @@ class There(Drawn):
         return table.T
 
     def lacking(self, params: Params) -> np.ndarray | None:
-        """Weights that count the certain words a document lacks; None where no word is certain."""
         certain = params["probability"] >= 1
         if not certain.any():
             return None
@@ -177,7 +174,7 @@ class There(Drawn):
         nothing = hyper["alpha"] + hyper["beta"] <= 0
         return {name: np.where(nothing, 0.5, hyper[name]) for name in ("alpha", "beta")}
 
-    def posterior(self, stats: Twofold, hyper: Hyper) -> Any:
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         documents, words = _split(stats)
         return Beta(words + hyper["alpha"], np.maximum(documents[:, None] - words, 0.0) + hyper["beta"])
 
@@ -188,11 +185,11 @@ class There(Drawn):
         share = params["probability"]
         whole = np.clip(shares @ share, SMALLEST, 1.0 - 1e-16)
         with_it = xlogy(share, share) - xlogy(share, whole)
-        return (with_it + xlog1py(1.0 - share, -share) - xlog1py(1.0 - share, -whole)).sum(axis=-1)
+        return np.asarray((with_it + xlog1py(1.0 - share, -share) - xlog1py(1.0 - share, -whole)).sum(axis=-1))
 
     def entropy(self, params: Params) -> np.ndarray:
         """Of a whole document."""
-        return (entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1)
+        return np.asarray((entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1))
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         share = params["probability"]
@@ -204,12 +201,8 @@ class There(Drawn):
         nothing = np.zeros(0, dtype=np.int64)
         return tuple(np.concatenate(side) for side in zip((nothing, nothing), *parts, strict=True))  # type: ignore[return-value]
 
-    def wrong(self, params: Params) -> str | None:
-        share = params["probability"]
-        return None if ((share >= 0) & (share <= 1)).all() else "its probabilities are not between 0 and 1"
 
-
-class Others(Drawn):
+class ComplementWords(MultinomialWords):
     """Complement: a word speaks for a class as far as it is rare in all the others together."""
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
@@ -232,7 +225,11 @@ class Others(Drawn):
         raise DataError("text: complement has no likelihood, so no evidence. Use Text('multinomial').")
 
 
-MODELS: dict[str, Drawn] = {"multinomial": Drawn(), "bernoulli": There(), "complement": Others()}
+MODELS: dict[str, MultinomialWords] = {
+    "multinomial": MultinomialWords(),
+    "bernoulli": BernoulliWords(),
+    "complement": ComplementWords(),
+}
 
 
 # These tables have millions of cells, and every pass over one is felt: they are written to in place where they can be.
@@ -261,7 +258,7 @@ def _logs(shares: np.ndarray) -> np.ndarray:
     """Logarithms, of nothing a finite number that stands for what is impossible: no count times it is not a number."""
     with np.errstate(divide="ignore"):
         logs = np.log(shares)
-    return np.maximum(logs, CLAMPED, out=logs)
+    return np.asarray(np.maximum(logs, CLAMPED, out=logs))
 
 
 def _lengths(documents: np.ndarray, words: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ has been compared. The same content gives the same bytes, whenever and wherever 
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
@@ -14,6 +15,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from typing import IO, Any
 
 import numpy as np
@@ -24,14 +26,17 @@ from softcount.files import json_document as plain_json
 from softcount.files import npy
 from softcount.files.atomic import Path, atomic_writer
 from softcount.files.json_document import show
-from softcount.files.npy import Listing
-from softcount.files.sniff import holds_pickle, looks_like
+from softcount.files.npy import ArrayEntry
+
+Document = dict[str, Any]
+Arrays = dict[str, np.ndarray]
 
 FORMAT = 3
 """The newest format of model files that this version reads, and the one it writes.
 
 Format 2 adds to mixtures what was fixed, known and tried; 3 adds text columns and calibration, and packs large tables
-of counts. Older files have no such parts and are read as before.
+of counts. Older files have no such parts and are read as before. A document names the kind of its model, and readers
+that do not look there take it for a star, which every file of format 3 is: another kind needs the next number.
 """
 
 _DOCUMENT = "model.json"
@@ -41,10 +46,10 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s8xLLH")  # signature, size and start of the directory, length of the comment
 _LOCAL, _CLOSING, _WIDE_CLOSING = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_KEYS = {"entry", "shape", "dtype", "sha256", "size"}
+_KEYS = {part.name for part in fields(ArrayEntry)}
 
 
-def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write(path: Path, document: Document, arrays: Arrays) -> None:
     """Save a document and its arrays as one file, which is there whole or not at all.
 
     The document holds what JSON holds: finite numbers, text, Booleans, None, lists, and dicts with text as keys. Arrays
@@ -58,43 +63,48 @@ def write(path: Path, document: dict[str, Any], arrays: dict[str, np.ndarray]) -
     ({'model': 'star'}, {'counts': array([3., 4.])})
     """
     try:
-        kept, listings = _kept(arrays)
-        text = plain_json.encode(_as_manifest(document, dict(zip(arrays, listings, strict=True))))
+        kept, listed = _kept(arrays)
+        entries = {name: asdict(entry) for name, entry in zip(arrays, listed, strict=True)}
+        version = getattr(softcount, "__version__", "unknown")
+        manifest = {"format": FORMAT, "softcount": version, "document": document, "arrays": entries}
+        text = plain_json.encode(manifest)
     except ValueError as error:
         raise DataError(f"cannot write {_shown(path)}: {error}.") from None
     with atomic_writer(path, "wb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, _DOCUMENT, len(text), [text])
-        for told, array in zip(listings, kept, strict=True):
-            _add(archive, told.entry, told.size, npy.pieces(array))
+        for entry, array in zip(listed, kept, strict=True):
+            _add(archive, entry.entry, entry.size, npy.pieces(array))
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: Path) -> tuple[Document, Arrays]:
     """The document and the arrays of a model file, as they were given to `write`.
 
     Whatever is wrong with the file is a `ModelFileError` of one line that names it; no other error comes out.
     """
-    with _naming(path), _opened(os.fspath(path)) as source:
+    with _reading(path), _opened(os.fspath(path)) as source:
         size = os.fstat(source.fileno()).st_size
         _check_frame(source, size)
         with zipfile.ZipFile(source) as archive:
             return _read_archive(archive, size)
 
 
-def _kept(arrays: dict[str, np.ndarray]) -> tuple[list[np.ndarray], list[Listing]]:
-    """The arrays as the file keeps them, and their listings."""
+@contextmanager
+def naming(path: object, what: str, unsound: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Make errors over the content of a file, of these types, a `ModelFileError` that starts with the file's name."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except unsound as error:
+        raise ModelFileError(f"{path}: {what} ({type(error).__name__}: {error}).") from None
+
+
+def _kept(arrays: dict[str, np.ndarray]) -> tuple[list[np.ndarray], list[ArrayEntry]]:
+    """The arrays as the file keeps them, and how they are listed."""
     if len(arrays) > _MOST_ARRAYS:
         raise ValueError(f"a model file holds at most {_MOST_ARRAYS:,} arrays, not {len(arrays):,}")
     kept = [npy.plain(name, array) for name, array in arrays.items()]
-    return kept, [npy.listing(f"{position}.npy", array) for position, array in enumerate(kept)]
-
-
-def _as_manifest(document: dict[str, Any], listings: dict[str, Listing]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "softcount": getattr(softcount, "__version__", "unknown"),
-        "document": document,
-        "arrays": {name: told.as_json() for name, told in listings.items()},
-    }
+    return kept, [npy.array_entry(f"{position}.npy", array) for position, array in enumerate(kept)]
 
 
 def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
@@ -108,7 +118,7 @@ def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Make every error a `ModelFileError` that starts with the file's name."""
     try:
         yield
@@ -158,12 +168,12 @@ def _check_frame(source: IO[bytes], size: int) -> None:
         raise ModelFileError("its directory does not fit the file; it is damaged or made to do harm")
 
 
-def _read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read_archive(archive: zipfile.ZipFile, size: int) -> tuple[Document, Arrays]:
     entries = _checked_entries(archive, size)
     manifest = _manifest(archive, entries)
-    listings = {name: _listing(name, told) for name, told in manifest["arrays"].items()}
-    _check_listed(listings, entries)
-    found = {name: _array(archive, name, told) for name, told in listings.items()}
+    listed = {name: _array_entry(name, said) for name, said in manifest["arrays"].items()}
+    _check_listed(listed, entries)
+    found = {name: _array(archive, name, entry) for name, entry in listed.items()}
     return manifest["document"], found
 
 
@@ -187,12 +197,13 @@ def _checked_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.Z
 def _manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
     """The content of `model.json`, of a format this version knows."""
     if _DOCUMENT not in entries:
-        kind = "a zip with a Python pickle in it, which is never loaded" if holds_pickle(list(entries)) else "a zip"
+        pickled = any(name.endswith((".pkl", ".pickle", ".joblib")) for name in entries)  # another library's model
+        kind = "a zip with a Python pickle in it, which is never loaded" if pickled else "a zip"
         raise ModelFileError(f"it is not a model file but looks like {kind}: there is no {_DOCUMENT} in it")
     if entries[_DOCUMENT].file_size > plain_json.MOST_BYTES:
         raise ModelFileError(f"its {_DOCUMENT} is larger than {plain_json.MOST_BYTES:,} bytes")
     try:
-        manifest = plain_json.decode(archive.read(_DOCUMENT))
+        manifest: dict[str, Any] = plain_json.decode(archive.read(_DOCUMENT))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its {_DOCUMENT} cannot be used: {error}") from None
     _check_format(manifest)
@@ -213,44 +224,99 @@ def _check_format(manifest: Any) -> None:
         )
 
 
-def _listing(name: str, told: Any) -> Listing:
-    """One array's listing, of which everything makes sense by itself."""
-    if not isinstance(told, dict) or set(told) != _KEYS:
+def _array_entry(name: str, said: Any) -> ArrayEntry:
+    """How one array is listed, of which everything makes sense by itself."""
+    if not isinstance(said, dict) or set(said) != _KEYS:
         raise ModelFileError(f"array {show(name)} must be listed with exactly {', '.join(sorted(_KEYS))}")
-    shape, size = told["shape"], told["size"]
+    shape, size = said["shape"], said["size"]
     sound = (
-        isinstance(told["entry"], str)
+        isinstance(said["entry"], str)
         and isinstance(shape, list)
         and all(type(length) is int and 0 <= length < 1 << 62 for length in shape)
-        and isinstance(told["sha256"], str)
-        and _DIGEST.fullmatch(told["sha256"])
+        and isinstance(said["sha256"], str)
+        and _DIGEST.fullmatch(said["sha256"])
         and type(size) is int
     )
     if not sound:
         raise ModelFileError(f"array {show(name)} is listed with values that make no sense")
-    if not isinstance(told["dtype"], str) or not npy.is_kept(told["dtype"]):
-        raise ModelFileError(f"array {show(name)} has the type {show(told['dtype'])}, which model files never hold")
-    return Listing(told["entry"], tuple(shape), told["dtype"], told["sha256"], size)
+    if not isinstance(said["dtype"], str) or not npy.is_kept(said["dtype"]):
+        raise ModelFileError(f"array {show(name)} has the type {show(said['dtype'])}, which model files never hold")
+    return ArrayEntry(**{**said, "shape": tuple(shape)})
 
 
-def _check_listed(listings: dict[str, Listing], entries: dict[str, zipfile.ZipInfo]) -> None:
+def _check_listed(listed: dict[str, ArrayEntry], entries: dict[str, zipfile.ZipInfo]) -> None:
     """Every entry is listed once, with the size it has."""
-    names = {f"{position}.npy" for position in range(len(listings))}
-    if {told.entry for told in listings.values()} != names:
+    names = {f"{position}.npy" for position in range(len(listed))}
+    if {entry.entry for entry in listed.values()} != names:
         raise ModelFileError("its arrays are not listed as 0.npy, 1.npy and so on")
     for name in entries:
         if name not in names and name != _DOCUMENT:
             raise ModelFileError(f"it holds the entry {show(name)}, which is not listed; nothing was unpacked")
-    for name, told in listings.items():
-        if told.entry not in entries:
+    for name, entry in listed.items():
+        if entry.entry not in entries:
             raise ModelFileError(f"array {show(name)} is listed but missing")
-        if told.size != entries[told.entry].file_size:
+        if entry.size != entries[entry.entry].file_size:
             raise ModelFileError(f"array {show(name)} does not have the size listed")
 
 
-def _array(archive: zipfile.ZipFile, name: str, told: Listing) -> np.ndarray:
+def _array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.ndarray:
     try:
-        with archive.open(told.entry) as stream:
-            return npy.load(stream, told)
+        with archive.open(entry.entry) as stream:
+            return npy.load(stream, entry)
     except ValueError as error:
         raise ModelFileError(f"array {show(name)} cannot be used: {error}") from None
+
+
+# -- what a file that is no model file seems to be, in a few words
+
+_STARTS = (
+    (b"PK", "a damaged zip archive"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"BZh", "a bzip2 file"),
+    (b"\xfd7zXZ", "an xz file"),
+    (b"\x28\xb5\x2f\xfd", "a zstandard file"),
+    (b"PAR1", "a Parquet table"),
+    (b"ARROW1", "an Arrow table"),
+    (b"\x93NUMPY", "a NumPy array (.npy)"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\x89PNG", "a picture"),
+    (b"%PDF", "a PDF"),
+    (b"\x7fELF", "a program"),
+)
+_PICKLE = "a Python pickle, which is never loaded as it could run any code"
+
+
+def looks_like(start: bytes) -> str:
+    """A guess from the first bytes.
+
+    >>> looks_like(b"age,income"), looks_like(b"PAR1...")
+    ('a CSV or other text table', 'a Parquet table')
+    """
+    if not start:
+        return "an empty file"
+    if start[0] == 0x80 and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return _PICKLE
+    for magic, name in _STARTS:
+        if start.startswith(magic):
+            return name
+    if not start.strip(b"\0"):
+        return "a file of zeros"
+    return _kind_of_text(start)
+
+
+def _kind_of_text(start: bytes) -> str:
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return "some other binary file"
+    if not all(character.isprintable() or character in "\r\n\t\f" for character in text):
+        return "some other binary file"
+    if text.startswith(("(dp", "(lp", "ccopy_reg", "c__")):
+        return _PICKLE
+    if text.lstrip().startswith(("{", "[")):
+        return "JSON text"
+    if text.lstrip().startswith("<"):
+        return "HTML or XML text"
+    line = text.split("\n", 1)[0]
+    return "a CSV or other text table" if any(mark in line for mark in ",;\t|") else "plain text"

@@ -64,7 +64,9 @@ def check_writable(path: Path) -> None:
 
 def _place(path: Path) -> tuple[str, bool]:
     """Where the bytes go (links followed), and whether that is a pipe or device instead of a file."""
-    name = _name(path)
+    name = os.fsdecode(path)
+    if not name:
+        raise DataError("cannot write to an empty path. Give a file name.")
     try:
         found = os.stat(name)
     except FileNotFoundError:
@@ -78,13 +80,6 @@ def _place(path: Path) -> tuple[str, bool]:
     if not os.access(name, os.W_OK):
         raise DataError(f"cannot write {name!r}: the file there is read-only. Choose another path, or allow writing.")
     return os.path.realpath(name), False
-
-
-def _name(path: Path) -> str:
-    name = os.fsdecode(path)
-    if not name:
-        raise DataError("cannot write to an empty path. Give a file name.")
-    return name
 
 
 def _new_target(name: str) -> str:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
-from softcount.files.archive import write
+from softcount.files.archive import Arrays, Document, write
 from softcount.learn.kmeans.fit_kmeans import Centres
 from softcount.learn.kmeans.points import Frame
-
-Document = dict[str, Any]
-Arrays = dict[str, np.ndarray]
 
 
 def save_centres(found: Centres, path: Any, settings: Document) -> None:
@@ -35,25 +32,25 @@ def holds_centres(document: Document) -> bool:
 
 def centres_of(document: Document, arrays: Arrays) -> Centres:
     """The centres in a file's content, if they make sense."""
-    told = document["centres"]
+    about = document["centres"]
     if set(arrays) != {"centres", "anchor", "trace"}:
         raise ModelFileError(f"it has the arrays {sorted(arrays)}, not anchor, centres and trace.")
     centres, anchor, trace = (_finite(name, arrays[name]) for name in ("centres", "anchor", "trace"))
-    scale, inertia = float(told["scale"]), float(told["inertia"])
+    scale, inertia = float(about["scale"]), float(about["inertia"])
     if centres.ndim != 2 or not centres.size or anchor.shape != centres.shape[1:] or trace.ndim != 1 or not len(trace):
         raise ModelFileError(
             f"centres of shape {centres.shape} and an anchor of shape {anchor.shape} do not go together."
         )
     if not (np.isfinite(scale) and scale > 0 and np.frexp(scale)[0] == 0.5) or inertia < 0 or trace[-1] != inertia:
         raise ModelFileError("its scale is no power of two, or its cost is not where its trace ends.")
-    agreed = [int(x) for x in told["agreed"]]
-    if len(agreed) != 2 or not 0 <= agreed[0] <= agreed[1] or not all(isinstance(x, str) for x in told["notes"]):
+    agreed = [int(x) for x in about["agreed"]]
+    if len(agreed) != 2 or not 0 <= agreed[0] <= agreed[1] or not all(isinstance(x, str) for x in about["notes"]):
         raise ModelFileError("what it says of its starts makes no sense.")
-    frame = Frame(anchor, scale, bool(told["unit"]))
+    frame = Frame(anchor, scale, bool(about["unit"]))
     if frame.unit and np.abs((centres**2).sum(axis=1) - 1).max() > 1e-9:
         raise ModelFileError("its centres should have length one and do not.")
     return Centres(
-        centres, frame, inertia, trace.tolist(), bool(told["converged"]), (agreed[0], agreed[1]), list(told["notes"])
+        centres, frame, inertia, trace.tolist(), bool(about["converged"]), (agreed[0], agreed[1]), list(about["notes"])
     )
 
 

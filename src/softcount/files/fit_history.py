@@ -1,4 +1,4 @@
-"""The story of a fit in a model file: how EM climbed, what was tried, which classes were known."""
+"""How a model was learned, in a model file: how EM climbed, what was tried, how probabilities were corrected."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from dataclasses import asdict, fields
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from softcount.errors import ModelFileError
-from softcount.files.plain_values import key_of, plain
+from softcount.files.archive import Arrays, Document
+from softcount.files.json_document import key_of, plain
 from softcount.files.validate import refuse_twice
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.calibration import METHODS, Bin, Calibration, Curve
 from softcount.learn.choose import Trial
+from softcount.learn.learned import Learned
 
-Document = dict[str, Any]
 
-
-def story_document(model: Fitted) -> Document:
+def fit_history_document(model: Learned) -> Document:
     """What happened, as JSON."""
     return {
         "notes": list(model.notes),
@@ -31,7 +33,7 @@ def story_document(model: Fitted) -> Document:
     }
 
 
-def story_from(document: Document, groups: int) -> Document:
+def fit_history_from(document: Document, groups: int) -> Document:
     """The same as arguments of `Fitted`; files of format 1 do not have all of it."""
     return {
         "notes": [str(x) for x in document["notes"]],
@@ -83,3 +85,63 @@ def _selection(value: Any) -> list[Trial] | None:
     if not all(x is None or type(x) in (int, float) for trial in value for x in trial.values()):
         raise ModelFileError("the numbers of classes that were tried hold what is no number.")
     return [Trial(**trial) for trial in value]
+
+
+# -- calibration
+
+
+def calibration_document(found: Calibration | None, arrays: Arrays) -> Document | None:
+    """The correction as JSON; the points of its curves go to arrays."""
+    if found is None:
+        return None
+    for k, curve in enumerate(found.curves):
+        arrays[f"calibration/{k}/odds"] = np.ascontiguousarray(curve.odds, dtype=np.float64)
+        arrays[f"calibration/{k}/share"] = np.ascontiguousarray(curve.share, dtype=np.float64)
+    return {
+        "method": found.method,
+        "rows": int(found.rows),
+        "log_loss": [float(found.log_loss_before), float(found.log_loss_after)],
+        "before": [asdict(part) for part in found.before],
+        "after": [asdict(part) for part in found.after],
+        "temperature": found.temperature,
+        "curves": len(found.curves),
+    }
+
+
+def calibration_from(value: Any, arrays: Arrays, groups: int, known: bool) -> Calibration | None:
+    """The same back; only a model of `known` classes can have one. Older files have none."""
+    if value is None:
+        return None
+    method, temperature, loss = value["method"], value["temperature"], value["log_loss"]
+    wanted = 0 if method == "temperature" else 1 if groups == 2 else groups
+    sound = known and groups > 1 and method in METHODS and value["curves"] == wanted
+    sound = sound and (temperature is None) == (wanted > 0) and (temperature is None or _above(temperature, 0.0))
+    sound = sound and type(value["rows"]) is int and value["rows"] > 0
+    if not sound or len(loss) != 2 or not all(x == 0 or _above(x, 0.0) for x in loss):
+        raise ModelFileError("its calibration makes no sense.")
+    before, after = (tuple(_bin(part) for part in value[name]) for name in ("before", "after"))
+    curves = tuple(_curve(arrays, k) for k in range(wanted))
+    return Calibration(method, value["rows"], float(loss[0]), float(loss[1]), before, after, temperature, curves)
+
+
+def _above(value: Any, least: float) -> bool:
+    return type(value) in (int, float) and isfinite(value) and value > least
+
+
+def _bin(part: Any) -> Bin:
+    names = {x.name for x in fields(Bin)}
+    if set(part) != names or not all(type(x) in (int, float) and x >= 0 for x in part.values()):
+        raise ModelFileError("its table of reliability makes no sense.")
+    found = Bin(**{name: float(x) for name, x in part.items()})
+    if not found.rows > 0 or max(found.low, found.high, found.stated, found.right) > 1 + 1e-9:
+        raise ModelFileError("its table of reliability holds shares that are none.")
+    return found
+
+
+def _curve(arrays: Arrays, k: int) -> Curve:
+    odds, share = arrays[f"calibration/{k}/odds"], arrays[f"calibration/{k}/share"]
+    sound = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and odds.dtype == share.dtype == np.float64
+    sound = sound and bool(np.isfinite(odds).all() and (np.diff(odds) > 0).all())
+    if not sound or not ((share > 0) & (share < 1)).all() or (np.diff(share) < 0).any():
+        raise ModelFileError(f"curve {k + 1} of its calibration does not rise from point to point.")
+    return Curve(odds, share)

@@ -1,10 +1,15 @@
-"""JSON that comes back exactly as it went in, or not at all."""
+"""JSON that comes back exactly as it went in, or not at all; levels, classes and keys as it can hold them."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError, ModelFileError
 
 MOST_BYTES = 1 << 26
 """Largest document: long lists belong in arrays."""
@@ -101,3 +106,40 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {show(digits)} is too large")
     return value
+
+
+# -- levels, classes and column keys
+
+
+def plain(value: Any) -> Any:
+    """A level, class or key as JSON can hold it; tuples are lists."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise DataError(f"{value!r} ({type(value).__name__}) cannot be kept in a model file.")
+
+
+def key_of(value: Any) -> Any:
+    """Back from JSON: lists are tuples."""
+    return tuple(key_of(part) for part in value) if isinstance(value, list) else value
+
+
+def nested_document(value: Any) -> Any:
+    """A setting made of numbers, arrays and mappings by column, such as `fixed`."""
+    if isinstance(value, Mapping):
+        return {"columns": [[plain(key), nested_document(part)] for key, part in value.items()]}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [nested_document(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
+
+
+def nested_from(value: Any) -> Any:
+    """Such a setting back: mappings, lists and plain values."""
+    if isinstance(value, dict):
+        if set(value) != {"columns"}:
+            raise ModelFileError(f"a setting by column has the parts {sorted(value)}.")
+        return {key_of(key): nested_from(part) for key, part in value["columns"]}
+    return [nested_from(part) for part in value] if isinstance(value, list) else value

@@ -6,7 +6,7 @@ The document names only families and priors of the registry, never a class to im
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,73 +14,68 @@ import numpy as np
 from softcount import priors
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError, SoftcountError
-from softcount.families import FAMILIES, HOWS, Family, Setting
-from softcount.files.archive import read, write
-from softcount.files.calibration_part import calibration_document, calibration_from
-from softcount.files.centres_part import holds_centres
-from softcount.files.fit_history import story_document, story_from
-from softcount.files.packed_counts import SMALL, counts_from, put_counts
-from softcount.files.plain_values import key_of, plain
+from softcount.families import FAMILIES, HOWS, Family
+from softcount.families import Params as Own
+from softcount.families.filing import whole
+from softcount.files.archive import Arrays, Document, naming, write
+from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
+from softcount.files.json_document import key_of, plain
+from softcount.files.npy import SMALL, counts_from, put_counts
 from softcount.files.text_part import put_words, reading_document, reading_from, words_from
 from softcount.files.validate import check_model, check_structure, estimated
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.learned import Learned
 from softcount.models.align import Older
-from softcount.models.nodes import Node
-from softcount.models.plates import Kernels
-from softcount.models.star import Imagined, Star, StarParams
+from softcount.models.base import MODELS, ClassModel, Model
+from softcount.models.nodes import Imagined, Node
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Field, Key, Kind, Schema
-from softcount.text.words import Words
+from softcount.text.word_list import Words
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
-Document = dict[str, Any]
-Arrays = dict[str, np.ndarray]
+UNSOUND = (SoftcountError, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError)
+"""What comes of content that makes no sense."""
 
 
-def save_model(model: Fitted, path: Any, settings: Document | None = None) -> None:
+def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
     """Write a fitted model; `settings` are the estimator's own arguments."""
     arrays: Arrays = {}
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
-def load_model(path: Any, content: tuple[Document, Arrays] | None = None) -> tuple[Fitted, Document]:
-    """The fitted model in a file, and its estimator's arguments; `content` is the file's, where it was read already."""
-    document, arrays = content or read(path)
-    if holds_centres(document):
-        raise ModelFileError(f"{path}: it holds the centres of k-means. Use softcount.load(path).predict in Python.")
-    try:
+def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Document]:
+    """The fitted model in the content of a file, and its estimator's arguments."""
+    with naming(path, "the model does not make sense", UNSOUND):
         return model_of(document, arrays), dict(document["estimator"])
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-    except (SoftcountError, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        raise ModelFileError(f"{path}: the model does not make sense ({type(error).__name__}: {error}).") from None
 
 
 # -- model -> document
 
 
-def document_of(model: Fitted, arrays: Arrays) -> Document:
+def document_of(model: Learned, arrays: Arrays) -> Document:
+    """A fitted model as JSON; what is large goes to `arrays`."""
     for name, array in model.counts.arrays.items():
         put_counts(arrays, f"counts/{_name(name)}", array)
     for spec in model.schema.fields:
         if isinstance(spec.levels, Words):
             put_words(arrays, f"words/{_name(spec.key)}", spec.levels)
     follow = _following(model)
-    for leaf in model.star.leaves:
+    for leaf in model.model.nodes.columns:
         if leaf.key not in follow:
-            _put(arrays, f"params/{_name(leaf.key)}", model.estimates.leaves[leaf.key])
-        _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.leaves[leaf.key])
+            _put(arrays, f"params/{_name(leaf.key)}", model.estimates[leaf.key])
+        _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.hypers[leaf.key])
         _put(arrays, f"fixed/{_name(leaf.key)}", dict(model.imagined.fixed.get(leaf.key, {})))
-    _put(arrays, "root", {"shares": model.shares, **model.imagined.root})
-    if model.imagined.fixed_shares is not None:
-        arrays["root/fixed"] = model.imagined.fixed_shares
+    if ROOT in model.estimates:
+        _put(arrays, "root", {"shares": model.shares, **model.imagined.hypers[ROOT]})
+    if ROOT in model.imagined.fixed:
+        arrays["root/fixed"] = model.imagined.fixed[ROOT]["probability"][0]
+    alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
+    calibration = model.calibration if isinstance(model, Fitted) else None
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
-        "leaves": [_leaf(leaf) | {"follows": leaf.key in follow} for leaf in model.star.leaves],
-        "groups": model.star.groups,
-        "unknown_weight": float(model.star.unknown_weight),
-        "cells": int(model.star.kernels.cells),
-        "how": [model.imagined.how, model.imagined.root_how],
+        "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in model.model.nodes.columns],
+        **model_document(model.model),
+        "how": [model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)],
         "classes": None if model.classes is None else [plain(c) for c in model.classes],
         "target": plain(model.target),
         "prior": prior_document(model.prior),
@@ -88,18 +83,18 @@ def document_of(model: Fitted, arrays: Arrays) -> Document:
         "estimate": model.estimate,
         "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
-        "calibration": calibration_document(model.calibration, arrays),
-        **story_document(model),
+        "calibration": calibration_document(calibration, arrays),
+        **fit_history_document(model),
     }
 
 
-def _following(model: Fitted) -> set[Key]:
+def _following(model: Learned) -> set[Key]:
     """Leaves whose many parameters are just what their counts and prior give, so that they need not be kept."""
-    large = {x.key for x in model.star.leaves if model.counts.arrays[x.key].hi.size >= SMALL}
+    large = {x.key for x in model.model.nodes.columns if model.counts.arrays[x.key].hi.size >= SMALL}
     if not large:
         return set()
-    again = estimated(model.star, model.counts, model.imagined, model.estimate).leaves
-    return {key for key in large if _equal(again[key], model.estimates.leaves[key])}
+    again = estimated(model.model, model.counts, model.imagined, model.estimate)
+    return {key for key in large if _equal(again[key], model.estimates[key])}
 
 
 def _equal(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> bool:
@@ -128,19 +123,23 @@ def _levels(levels: Any) -> list[Any] | None:
     return None if isinstance(levels, Words) else [plain(x) for x in levels]
 
 
-def _leaf(leaf: Node) -> Document:
-    setting = leaf.setting
-    own = {f.name: plain(getattr(leaf.family, f.name)) for f in fields(leaf.family)}  # type: ignore[arg-type]
-    return {
-        "key": plain(leaf.key), "columns": [plain(c) for c in leaf.columns], "family": leaf.family.name, "own": own,
-        "levels": _levels(setting.levels) if leaf.family.discrete or _of_text(leaf) else len(setting.levels),
-        "anchor": [float(x) for x in setting.anchor], "scale": [float(x) for x in setting.scale],
-        "floor": float(setting.floor),
-    }  # fmt: skip
+def node_document(node: Node, alike: bool = True) -> Document:
+    """A column or block: its family and setting."""
+    kept = node.family.setting_document(node.setting)
+    said = {name: plain(value) for name, value in kept.items()}
+    groups = {} if alike else {"groups": node.setting.groups}
+    return {"key": plain(node.key), "columns": plain(node.columns), **family_document(node.family), **said, **groups}
 
 
-def _of_text(leaf: Node) -> bool:
-    return isinstance(leaf.setting.levels, Words)
+def family_document(family: Family) -> Document:
+    """A family by its name, and its own settings."""
+    document = family.document()
+    return document | {"own": {name: plain(value) for name, value in document["own"].items()}}
+
+
+def model_document(model: Model) -> Document:
+    """A model's structure by the name of its kind, besides its schema and nodes."""
+    return {"model": model.name, "groups": 1, **model.document()}
 
 
 def prior_document(prior: Any) -> Any:
@@ -171,41 +170,37 @@ def _class_prior(value: Any) -> Any:
 # -- document -> model
 
 
-def model_of(document: Document, arrays: Arrays) -> Fitted:
+def model_of(document: Document, arrays: Arrays) -> Learned:
+    """The fitted model that a document and its arrays are of, if it makes sense."""
     fields_read = tuple(_read_field(x, arrays) for x in document["schema"]["fields"])
     schema = Schema(fields_read, _words(document["schema"]["missing"]))
-    groups = _whole(document["groups"], 1, 10_000_000, "groups")
+    groups = whole(document["groups"], 1, 10_000_000, "groups")
     widest = 8 * max((array.size for array in arrays.values()), default=0)  # packed counts have a bit for each cell
-    leaves = tuple(_read_leaf(x, groups, schema, widest) for x in document["leaves"])
-    check_structure(leaves, schema)
-    _check_columns(leaves, schema)
-    star = Star(
-        schema,
-        leaves,
-        groups,
-        Kernels(_whole(document["cells"], 0, 1 << 62, "cells")),
-        float(document["unknown_weight"]),
-    )
+    leaves = tuple(node_from(x, groups, schema, widest) for x in document["leaves"])
+    check_structure(leaves, schema, hidden=document.get("model", "star") != "star")
+    model = model_from(document, schema, leaves)
     follow = {leaf.key for leaf, x in zip(leaves, document["leaves"], strict=True) if x.get("follows")}
-    estimates = _read_params(star, arrays, follow)
-    imagined = _read_imagined(star, document, arrays)
-    counts = _read_counts(star, document, arrays)
+    own = _read_params(model, arrays, follow, groups)
+    imagined = _read_imagined(model, document, arrays)
+    own = _read_params(model, arrays, follow, groups)
+    counts = _read_counts(model, document, arrays)
     estimate = _one_of(document["estimate"], HOWS)
     if follow:
-        again = estimated(star, counts, imagined, estimate).leaves
-        estimates = StarParams(estimates.shares, {**again, **estimates.leaves})
+        again = estimated(model, counts, imagined, estimate)
+        own |= {key: again[key] for key in follow}
     classes = document["classes"]
     if classes is not None and len(classes) != groups:
         raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
-    model = Fitted(
-        star=star, estimates=estimates, counts=counts, imagined=imagined, classes=classes,
-        target=_target(document["target"]), prior=prior_from(document["prior"]), class_prior=document["class_prior"],
-        estimate=estimate, missing={key_of(key): float(n) for key, n in document["missing"]},
-        calibration=calibration_from(document.get("calibration"), arrays, groups, classes is not None),
-        **story_from(document, groups),
-    )  # fmt: skip
-    check_model(model)
-    return model
+    facts: Document = {
+        "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
+        "classes": classes, "target": _target(document["target"]), "prior": prior_from(document["prior"]),
+        "class_prior": document["class_prior"], "estimate": estimate,
+        "missing": {key_of(key): float(n) for key, n in document["missing"]}, **fit_history_from(document, groups),
+    }  # fmt: skip
+    corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
+    found = Fitted(**facts, calibration=corrected) if isinstance(model, ClassModel) else Learned(**facts)
+    check_model(found)
+    return found
 
 
 def _target(value: Any) -> Any:
@@ -218,12 +213,6 @@ def _words(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise ModelFileError(f"the cells that count as missing are {value!r}, which are no words.")
     return tuple(value)
-
-
-def _whole(value: Any, least: int, most: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ModelFileError(f"{what} is {value!r}, which is not a whole number between {least} and {most}.")
-    return value
 
 
 def _one_of(value: Any, known: Any) -> Any:
@@ -246,74 +235,51 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     )  # fmt: skip
 
 
-def _read_leaf(x: Document, groups: int, schema: Schema, widest: int) -> Node:
+def node_from(x: Document, groups: int, schema: Schema, widest: int) -> Node:
+    """A column or block back; no table of the file is wider than `widest`."""
+    key, columns = key_of(x["key"]), key_of(x["columns"])
+    family = family_from(x, key)
+    kept = {name: key_of(value) for name, value in x.items()}
+    parts = family.setting_parts(kept, [schema[column] for column in columns], widest)
+    groups = whole(x.get("groups", groups), 1, 10_000_000, "groups")
+    setting = family.setting_type(columns or (key,), groups, **parts)
+    if not (np.isfinite(setting.anchor).all() and np.isfinite(setting.scale).all() and (setting.scale > 0).all()):
+        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
+    return Node(key, columns, family, setting)
+
+
+def family_from(x: Document, key: Key) -> Family:
+    """A family back from its name and its own settings."""
     if x["family"] not in FAMILIES:
         raise ModelFileError(f"family {x['family']!r} is not known to this version.")
     kind = FAMILIES[x["family"]]
-    allowed = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    if set(x["own"]) - allowed:
-        raise ModelFileError(f"family {x['family']!r} has no setting {sorted(set(x['own']) - allowed)[0]!r}.")
-    if kind.kind is Kind.TEXT:  # what reads documents is looked at before anything is made of it
-        reading_from({name: value for name, value in x["own"].items() if name != "model"}, key_of(x["key"]))
-    family: Family = kind(**{name: key_of(value) for name, value in x["own"].items()})
-    key, columns = key_of(x["key"]), tuple(key_of(c) for c in x["columns"])
-    levels = _read_levels(x["levels"], family, columns, schema, widest)
-    anchor, scale = np.array(x["anchor"], dtype=float), np.array(x["scale"], dtype=float)
-    if not (np.isfinite(anchor).all() and np.isfinite(scale).all() and (scale > 0).all()):
-        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
-    keys = columns or (key,)
-    return Node(key, columns, family, Setting(keys, groups, levels, anchor, scale, float(x["floor"])))
+    kind.check_own(x["own"])
+    reading = kind.reading_in(x["own"])
+    if reading is not None:  # what reads documents is looked at before anything is made of it
+        reading_from(reading, key)
+    return kind(**{name: key_of(value) for name, value in x["own"].items()})
 
 
-def _read_levels(levels: Any, family: Family, columns: tuple[Key, ...], schema: Schema, widest: int) -> Any:
-    if family.kind is Kind.TEXT:
-        if levels is not None or len(columns) != 1 or not isinstance(schema[columns[0]].levels, Words):
-            raise ModelFileError(f"{list(columns)!r} is {family.name}, but no one column of text.")
-        return schema[columns[0]].levels
-    if family.discrete:
-        return tuple(key_of(v) for v in levels)
-    return columns or tuple(range(_whole(levels, 0, widest, "width")))
+def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
+    """A model's structure back; files that name no kind are of stars, which were all there was."""
+    return MODELS[_one_of(document.get("model", "star"), MODELS)].from_document(document, schema, nodes)
 
 
-def _check_columns(leaves: tuple[Node, ...], schema: Schema) -> None:
-    for leaf in leaves:
-        for column in leaf.columns:
-            spec = schema[column]
-            fits = spec.kind.numeric != leaf.family.discrete
-            if Kind.TEXT in (spec.kind, leaf.family.kind):
-                fits = spec.kind is leaf.family.kind
-            if not spec.used or not fits:
-                raise ModelFileError(f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
-            if leaf.family.discrete and leaf.columns == (leaf.key,) and leaf.setting.levels != spec.levels:
-                raise ModelFileError(f"column {column!r} has two different lists of levels.")
-            if spec.kind is Kind.CATEGORICAL and not spec.wide and len(spec.levels) > 254:
-                raise ModelFileError(f"column {column!r} has too many levels for its code.")
-
-
-def _read_params(star: Star, arrays: Arrays, follow: set[Key]) -> StarParams:
-    shares = _group(arrays, "root")["shares"]
-    if shares.shape != (star.groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
-        raise ModelFileError("the shares of the classes do not sum to one.")
-    leaves = {}
-    for leaf in (x for x in star.leaves if x.key not in follow):
-        params = _group(arrays, f"params/{_name(leaf.key)}")
-        wrong = _misshapen(leaf, params, star.groups) or leaf.family.check_params(params)
+def _read_params(model: Model, arrays: Arrays, follow: set[Key], groups: int) -> dict[Key, Own]:
+    """Every node's parameters but those that follow from their counts."""
+    found: dict[Key, Own] = {}
+    if ROOT in model.nodes.places:
+        shares = _group(arrays, "root")["shares"]
+        if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
+            raise ModelFileError("the shares of the classes do not sum to one.")
+        found[ROOT] = {"probability": shares[None]}
+    for node in (x for x in model.nodes.columns if x.key not in follow):
+        params = _group(arrays, f"params/{_name(node.key)}")
+        wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
         if wrong:
-            raise ModelFileError(f"column {leaf.key!r} makes no sense: {wrong}.")
-        leaves[leaf.key] = params
-    return StarParams(shares, leaves)
-
-
-def _misshapen(leaf: Node, params: dict[str, np.ndarray], groups: int) -> str | None:
-    for name, value in params.items():
-        if value.shape[:1] != (groups,):
-            return f"{name} is not given for each of {groups} groups"
-        if not np.isfinite(value).all() and name != "freedom":
-            return f"{name} is not finite"
-    table = params.get("probability") if leaf.family.discrete or _of_text(leaf) else None
-    if table is not None and table.shape[1:] != (len(leaf.setting.levels),):
-        return f"it has {len(leaf.setting.levels)} levels but {table.shape[1:]} probabilities"
-    return None
+            raise ModelFileError(f"column {node.key!r} makes no sense: {wrong}.")
+        found[node.key] = params
+    return found
 
 
 def _group(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
@@ -327,29 +293,32 @@ def _parts(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
     return {name[len(prefix) + 1 :]: value for name, value in arrays.items() if name.startswith(prefix + "/")}
 
 
-def _read_imagined(star: Star, document: Document, arrays: Arrays) -> Imagined:
-    root = _group(arrays, "root")
-    fixed = root.pop("fixed", None)
-    root.pop("shares")
-    hypers = {leaf.key: _group(arrays, f"hyper/{_name(leaf.key)}") for leaf in star.leaves}
-    held = {leaf.key: _parts(arrays, f"fixed/{_name(leaf.key)}") for leaf in star.leaves}
+def _read_imagined(model: Model, document: Document, arrays: Arrays) -> Imagined:
+    hypers = {node.key: _group(arrays, f"hyper/{_name(node.key)}") for node in model.nodes.columns}
+    held = {node.key: _parts(arrays, f"fixed/{_name(node.key)}") for node in model.nodes.columns}
     how, root_how = (_one_of(x, HOWS) for x in document["how"])
-    return Imagined(root, hypers, how, root_how, fixed, {key: part for key, part in held.items() if part})
+    if ROOT in model.nodes.places:
+        root = _group(arrays, "root")
+        fixed = root.pop("fixed", None)
+        root.pop("shares")
+        hypers[ROOT], held[ROOT] = root, {} if fixed is None else {"probability": fixed[None]}
+    return Imagined(hypers, how, {ROOT: root_how}, {key: part for key, part in held.items() if part})
 
 
-def _read_counts(star: Star, document: Document, arrays: Arrays) -> Counts:
-    read_arrays: dict[Hashable, Twofold] = {}
-    shapes = {leaf.key: (star.groups, leaf.family.width(leaf.setting)) for leaf in star.leaves}
-    for name, shape in {ROOT: (star.groups,), **shapes}.items():
-        read_arrays[name] = counts_from(_group(arrays, f"counts/{_name(name)}"), shape, name)
-    for leaf in star.leaves:
-        if read_arrays[leaf.key].shape != shapes[leaf.key]:
-            raise ModelFileError(f"the counts of column {leaf.key!r} have the wrong shape.")
+def _read_counts(model: Model, document: Document, arrays: Arrays) -> Counts:
+    shapes = {node.key: (node.setting.groups, node.family.width(node.setting)) for node in model.nodes.columns}
+    roots: dict[Key, tuple[int, ...]] = {ROOT: (document["groups"],)} if ROOT in model.nodes.places else {}
+    found: dict[Hashable, Twofold] = {}
+    for name, shape in (roots | shapes).items():
+        found[name] = counts_from(_group(arrays, f"counts/{_name(name)}"), shape, name)
+        if name != ROOT and found[name].shape != shape:
+            raise ModelFileError(f"the counts of column {name!r} have the wrong shape.")
     likelihood = document["log_likelihood"]
-    return Counts(read_arrays, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))
+    return Counts(found, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))
 
 
 def prior_from(value: Any) -> Any:
+    """A prior back from JSON."""
     if not isinstance(value, dict):
         return value
     if "columns" in value:

@@ -1,4 +1,4 @@
-"""Text columns in model files: their words as bytes, and how they were read as a plain document."""
+"""Text in model files: words as bytes, how documents were read, and files of words alone; nothing read is trusted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError, ModelFileError
-from softcount.files.plain_values import plain
-from softcount.text.reading import LONGEST_RUN, Reading
-from softcount.text.words import Words
+from softcount.files.archive import Arrays, Document, write
+from softcount.files.json_document import plain
+from softcount.text import Chosen
+from softcount.text.hashing import Hashed
+from softcount.text.word_list import Words
+from softcount.text.word_rules import LONGEST_RUN, Reading
 
-Arrays = dict[str, np.ndarray]
 MOST_PATTERN = 10_000
 """Longest regular expression a file may give.
 
@@ -113,3 +115,66 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     "max_words": lambda said: said is None or _whole(0)(said),
 }
 """What every part of a reading may be."""
+
+
+# -- words alone, with their counts
+
+MOST_HELD = 2**31
+"""Most pairs of a word and a document that held it: each is a step when the words are learned again."""
+
+
+def save_vocabulary(known: Chosen, path: Any, settings: Document) -> None:
+    """Write words, or the columns of hashing, with how often they were met; `settings` are the transformer's own."""
+    hashed = isinstance(known.words, Hashed)
+    about = {"n_documents": int(known.n_documents), "hashed": len(known.words) if hashed else None}
+    arrays = {"counts": known.counts.astype(np.int64), "documents": known.documents.astype(np.int64)}
+    if not hashed:
+        put_words(arrays, "words", known.words)
+        _refuse_no_text(arrays)
+    write(path, {"vocabulary": about, "estimator": settings}, arrays)
+
+
+def _refuse_no_text(arrays: Arrays) -> None:
+    """Half a surrogate pair is a character to Python, and to `analyzer="char"`, but no text that a file can hold."""
+    try:
+        words_from(arrays, "words", "text")
+    except ModelFileError:
+        raise DataError("the words hold halves of characters (lone surrogates), which cannot be saved.") from None
+
+
+def holds_vocabulary(document: Document) -> bool:
+    """Whether a model file is one of words alone."""
+    return "vocabulary" in document
+
+
+def refuse_vocabulary(path: Any, document: Document) -> None:
+    """Raise where a file of words is given in the place of a model."""
+    if holds_vocabulary(document):
+        use = f"softcount.load({str(path)!r}).transform(documents)"
+        raise ModelFileError(f"{path}: it holds the words of a BagOfWords and no model.\n  Use it in Python: {use}")
+
+
+def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
+    """The words in a file's content, if they make sense."""
+    about = document["vocabulary"]
+    hashed, n_documents = about["hashed"], about["n_documents"]
+    if hashed is not None and (type(hashed) is not int or hashed < 1):
+        raise ModelFileError("its columns have no number.")
+    wanted = {"counts", "documents"} | (set() if hashed is not None else {"words/bytes", "words/offsets"})
+    if set(arrays) != wanted:
+        raise ModelFileError(f"it has the arrays {sorted(arrays)}, not {sorted(wanted)}.")
+    counts, documents = arrays["counts"], arrays["documents"]
+    words: Any = Hashed(hashed) if hashed is not None else words_from(arrays, "words", "text")
+    width = len(words)
+    if type(n_documents) is not int or any(a.dtype != np.int64 for a in (counts, documents)):
+        raise ModelFileError("its counts are not whole numbers.")
+    if counts.shape != (width,) or documents.shape != (width,):
+        raise ModelFileError(
+            f"{width} words, {counts.shape} counts and {documents.shape} documents do not go together."
+        )
+    least = 0 if hashed is not None else 1
+    if width and not (least <= documents.min() and documents.max() <= n_documents and (documents <= counts).all()):
+        raise ModelFileError("its words occur in more documents than there are, or more often than they occur.")
+    if hashed is None and (documents.sum(dtype=np.float64) > MOST_HELD or (counts // documents > 2**30).any()):
+        raise ModelFileError("its words claim to have been met more often than can be.")
+    return Chosen(words, np.arange(width, dtype=np.int32), counts, documents, n_documents)

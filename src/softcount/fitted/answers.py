@@ -1,84 +1,25 @@
-"""What a fitted model answers: explanations, any column from any others, samples, fills."""
+"""What a fitted model answers: any column from any others, samples, fills."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, Joint, Multinormal, Normal, Params, Setting, Text
-from softcount.fitted.fitted_model import Fitted
+from softcount.families import Family, Params, Setting
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key, Kind
 
-PRIOR = "(prior)"
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_model import Fitted
+
 CLASS = "(class)"
 COUNT = "(count)"
-LOWEST = np.finfo(float).min
-
-
-# -- explanations
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Log-odds of each row's class against another, column by column; they add up exactly."""
-
-    parts: dict[str, np.ndarray]
-    chosen: np.ndarray
-    against: np.ndarray
-
-    @property
-    def total(self) -> np.ndarray:
-        return np.sum(list(self.parts.values()), axis=0)
-
-
-def explained(model: Fitted, table: Table, against: Any = None) -> Explanation:
-    """Why each row is in its class: what every column adds in favour of it and against the runner-up."""
-    pieces = [_explained_chunk(model, chunk, against) for chunk in model.chunks(table)]
-    if not pieces:
-        names = [PRIOR, *(label(x.key) for x in model.star.leaves)]
-        return Explanation({name: np.zeros(0) for name in names}, np.zeros(0, int), np.zeros(0, int))
-    parts = {name: np.concatenate([piece.parts[name] for piece in pieces]) for name in pieces[0].parts}
-    chosen = np.concatenate([piece.chosen for piece in pieces])
-    return Explanation(parts, chosen, np.concatenate([piece.against for piece in pieces]))
-
-
-def _explained_chunk(model: Fitted, chunk: Chunk, against: Any) -> Explanation:
-    scores = model.star.leaf_scores(chunk, model.estimates)
-    with np.errstate(divide="ignore"):
-        prior = np.log(model.shares)
-    joint = prior + sum(scores.values())
-    model.refuse_impossible(chunk, joint)
-    rows = np.arange(chunk.n_rows)
-    chosen = joint.argmax(axis=1)
-    other = _others(model, joint, chosen, against)
-    parts = {PRIOR: prior[chosen] - prior[other]}
-    with np.errstate(invalid="ignore"):
-        parts |= {label(key): score[rows, chosen] - score[rows, other] for key, score in scores.items()}
-    return Explanation(
-        {name: np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf) for name, part in parts.items()},
-        chosen,
-        other,
-    )
-
-
-def _others(model: Fitted, joint: np.ndarray, chosen: np.ndarray, against: Any) -> np.ndarray:
-    if against is not None:
-        if against not in model.names:
-            raise DataError(f"there is no class {against!r}. The classes are: {', '.join(map(str, model.names))}.")
-        return np.full(len(chosen), model.names.index(against))
-    if joint.shape[1] == 1:
-        return chosen
-    rest = np.maximum(joint, LOWEST)  # a class ruled out can still be the runner-up; the chosen one never is
-    rest[np.arange(len(rest)), chosen] = -np.inf
-    return rest.argmax(axis=1)
 
 
 def label(key: Key) -> str:
@@ -120,15 +61,13 @@ class Answer:
         """The value below which a share q lies."""
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
-        means, variances = self.family.moments(self.params)
-        wide = self.params.get("spread", means**2 + 1.0) if self.family.kind is Kind.REAL else means**2 + 1.0
-        spread = np.sqrt(np.where(np.isfinite(variances), variances, wide))
+        means, spread = self.family.moments(self.params)[0], self.family.reach(self.params)
         low, high = float((means - 4 * spread).min()), float((means + 4 * spread).max())
         while self.cdf(low) > q:
             low -= 2 * (high - low)
         while self.cdf(high) < q:
             high += 2 * (high - low)
-        if self.family.kind is Kind.COUNT:
+        if self.family.whole_numbers:
             return _first_whole(self.cdf, max(low, -1.0), high, q)
         from scipy.optimize import brentq
 
@@ -148,13 +87,9 @@ def groups_given(model: Fitted, given: Mapping[Key, Any]) -> tuple[np.ndarray, C
     given = dict(given)
     known = given.pop(model.target, None) if model.target in given else None
     chunk = model.single(given)
-    with np.errstate(divide="ignore"):
-        joint = np.log(model.shares)[None] + sum(model.star.leaf_scores(chunk, model.estimates).values())
+    joint = model.joint_of(chunk, model.compiled())
     if known is not None:
-        if known not in model.names:
-            raise DataError(f"there is no class {known!r}. The classes are: {', '.join(map(str, model.names))}.")
-        others = np.arange(model.n_groups) != model.names.index(known)
-        joint[:, others] = -np.inf
+        joint[:, np.arange(model.n_groups) != model.group_of(known)] = -np.inf
     weights, evidence = softmax_rows(joint)
     if not np.isfinite(evidence).all():
         raise DataError("what is given has probability zero under this model, so nothing follows from it.")
@@ -170,18 +105,13 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
     if of in (model.target, CLASS) and of is not None:
         return dict(zip(model.names, map(float, weights), strict=True))
     leaf = leaf_with(model, of)
-    params = conditional(model, leaf, chunk, of)
-    if leaf.family.discrete:
-        levels = model.schema[of].levels
-        return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
-    if isinstance(leaf.family, Text):
-        raise DataError(f"{of!r} is text, which cannot be asked for: sample() draws documents, params_ has its words.")
-    if leaf.family.name in ("multinomial", "binomial"):
-        raise DataError(
-            f"{of!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be asked for."
-        )
-    family = model.star.leaf(leaf.key).family
-    return Answer(weights, Normal() if isinstance(family, Multinormal) else family, params)
+    leaf.family.refuse_query(of)
+    place = leaf.columns.index(of)
+    family, params = leaf.family.conditional(_public(model, leaf), leaf.setting, _cells(model, leaf, chunk)[0], place)
+    levels = leaf.family.levels_of(leaf.setting, place)
+    if levels is None:
+        return Answer(weights, family, params)
+    return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
 
 
 def _mapping(given: Any) -> dict[Key, Any]:
@@ -191,50 +121,22 @@ def _mapping(given: Any) -> dict[Key, Any]:
 
 
 def leaf_with(model: Fitted, column: Key) -> Node:
-    for leaf in model.star.leaves:
-        if leaf.key == column or column in leaf.columns:
+    """The leaf that models a column."""
+    for leaf in model.model.leaves:
+        if column in (leaf.columns or (leaf.key,)):
             return leaf
-    known = [str(c) for leaf in model.star.leaves for c in leaf.columns]
+    known = [str(c) for leaf in model.model.leaves for c in leaf.columns]
     raise DataError(f"the model has no column {column!r}. It has: {', '.join(known)}.")
 
 
-def conditional(model: Fitted, leaf: Node, chunk: Chunk, of: Key, row: int = 0) -> Params:
-    """One column's parameters in each group, given what the row says of the rest of its block."""
-    params = leaf.family.public(model.estimates.leaves[leaf.key], leaf.setting)
-    if isinstance(leaf.family, Joint):
-        return _conditional_table(leaf, params, _block_row(model, leaf, chunk, row), leaf.columns.index(of))
-    if isinstance(leaf.family, Multinormal):
-        return _conditional_normal(params, _block_row(model, leaf, chunk, row), leaf.columns.index(of))
-    return params
+def _public(model: Fitted, leaf: Node) -> Params:
+    return leaf.family.public(model.estimates[leaf.key], leaf.setting)
 
 
-def _block_row(model: Fitted, leaf: Node, chunk: Chunk, row: int) -> np.ndarray:
-    places = [model.schema.places[c] for c in leaf.columns]
-    return np.array([float(getattr(chunk, place.store)[row, place.slot]) for place in places])
-
-
-def _conditional_table(leaf: Node, params: Params, codes: np.ndarray, want: int) -> Params:
-    assert isinstance(leaf.family, Joint)
-    table = params["probability"].reshape(-1, *leaf.family.shape)
-    for axis in range(table.ndim - 1, 0, -1):
-        code = int(codes[axis - 1])
-        if axis - 1 == want:
-            continue
-        known = 1 <= code <= table.shape[axis]
-        table = table.take(code - 1, axis) if known else table.sum(axis=axis)
-    total = table.sum(axis=1, keepdims=True)
-    return {"probability": np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[1])}
-
-
-def _conditional_normal(params: Params, values: np.ndarray, want: int) -> Params:
-    seen = ~np.isnan(values)
-    seen[want] = False
-    mean, cov = params["mean"], params["covariance"]
-    if not seen.any():
-        return {"mean": mean[:, want], "variance": cov[:, want, want]}
-    gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
-    centre = mean[:, want] + ((values[seen] - mean[:, seen]) * gain).sum(axis=1)
-    return {"mean": centre, "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1)}
+def _cells(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
+    """(rows x columns) codes or numbers of a leaf's columns."""
+    places = [model.schema.places[column] for column in leaf.columns]
+    return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
 
 
 # -- samples
@@ -248,8 +150,8 @@ def drawn(
     weights, chunk = groups_given(model, given)
     groups = rng.choice(model.n_groups, size=n, p=weights / weights.sum())
     columns: dict[Key, Any] = {}
-    for leaf in model.star.leaves:
-        columns |= _sampled_leaf(model, leaf, groups, given, chunk, rng)
+    for leaf in model.model.leaves:
+        columns |= _drawn_leaf(model, leaf, groups, given, chunk, rng)
     return columns, groups
 
 
@@ -264,75 +166,22 @@ def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.rand
     return ordered
 
 
-def _sampled_leaf(
+def _drawn_leaf(
     model: Fitted, leaf: Node, groups: np.ndarray, given: Mapping[Key, Any], chunk: Chunk, rng: np.random.Generator
 ) -> dict[Key, Any]:
-    params = leaf.family.public(model.estimates.leaves[leaf.key], leaf.setting)
-    if not leaf.columns:
-        return {f"{leaf.key}_{i}": part for i, part in enumerate(leaf.family.draw(params, groups, rng).T)}
+    """One leaf's columns; those that are given stay, and the others of their block follow them."""
     held = {c: [given[c]] * len(groups) for c in leaf.columns if c in given}
-    if len(held) == len(leaf.columns):
+    if held and len(held) == len(leaf.columns):
         return held
-    if held and isinstance(leaf.family, (Joint, Multinormal)):
-        return held | _drawn_around(model, leaf, groups, chunk, [c for c in leaf.columns if c not in held], rng)
-    values = leaf.family.draw(params, groups, rng)
-    if isinstance(leaf.family, Text):
-        return {leaf.key: _documents(values, leaf, rng)}
-    if leaf.family.discrete:
-        drawn = [leaf.setting.levels[code - 1] for code in values]
-        parts = (
-            list(zip(*drawn, strict=True)) if isinstance(leaf.family, Joint) and drawn else [drawn] * len(leaf.columns)
-        )
-        return dict(zip(leaf.columns, map(list, parts), strict=True)) | held
-    table = values if leaf.family.block else values[:, None]
-    return {c: _typed(model, c, table[:, i]) for i, c in enumerate(leaf.columns)} | held
-
-
-def _documents(column: Any, leaf: Node, rng: np.random.Generator) -> list[str]:
-    """Drawn words as documents, in any order: a bag of words has none."""
-    out = []
-    for start, stop in pairwise(column.indptr):
-        times = column.data[start + 1 : stop].astype(np.int64)
-        ids = rng.permutation(np.repeat(column.indices[start + 1 : stop] - 1, times))
-        out.append(" ".join(str(leaf.setting.levels[int(i)]) for i in ids))
-    return out
-
-
-def _drawn_around(
-    model: Fitted, leaf: Node, groups: np.ndarray, chunk: Chunk, wanted: list[Key], rng: np.random.Generator
-) -> dict[Key, Any]:
-    """A block's open columns, one after another, each given those already known."""
-    rows = np.arange(len(groups))
-    values = np.tile(_block_row(model, leaf, chunk, 0), (len(groups), 1))
-    for column in wanted:
-        at = leaf.columns.index(column)
-        distinct, which = np.unique(np.column_stack([groups, values]), axis=0, return_inverse=True)
-        for i, state in enumerate(distinct):
-            here = rows[which.ravel() == i]
-            params = _given_state(model, leaf, state[1:], at)
-            family = _single(leaf)
-            values[here, at] = family.draw(params, np.full(len(here), int(state[0])), rng)
-    out: dict[Key, Any] = {}
-    for column in wanted:
-        part = values[:, leaf.columns.index(column)]
-        levels = model.schema[column].levels
-        out[column] = [levels[int(code) - 1] for code in part] if leaf.family.discrete else _typed(model, column, part)
-    return out
-
-
-def _given_state(model: Fitted, leaf: Node, state: np.ndarray, at: int) -> Params:
-    params = leaf.family.public(model.estimates.leaves[leaf.key], leaf.setting)
-    if isinstance(leaf.family, Joint):
-        return _conditional_table(leaf, params, state, at)
-    return _conditional_normal(params, state, at)
-
-
-def _single(leaf: Node) -> Family:
-    return Categorical() if leaf.family.discrete else Normal()
-
-
-def _typed(model: Fitted, column: Key, values: np.ndarray) -> np.ndarray:
-    return values.astype(np.int64) if model.schema[column].kind is Kind.COUNT else values
+    cells = None
+    if held:
+        cells = np.where([c in held for c in leaf.columns], _cells(model, leaf, chunk)[0], np.nan)
+    values = leaf.family.draw_columns(_public(model, leaf), leaf.setting, groups, rng, cells)
+    if not leaf.columns:
+        return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
+    counts = [model.schema[c].kind is Kind.COUNT for c in leaf.columns]
+    typed = [np.asarray(part, np.int64) if whole else part for part, whole in zip(values, counts, strict=True)]
+    return dict(zip(leaf.columns, typed, strict=True)) | held
 
 
 # -- fills
@@ -341,42 +190,27 @@ def _typed(model: Fitted, column: Key, values: np.ndarray) -> np.ndarray:
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
     """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
+    compiled = model.compiled()
     for chunk in model.chunks(table):
-        with np.errstate(divide="ignore"):
-            joint = np.log(model.shares) + sum(model.star.leaf_scores(chunk, model.estimates).values())
+        joint = model.joint_of(chunk, compiled)
         weights, _ = softmax_rows(joint)
-        for leaf in model.star.leaves:
-            for column in leaf.columns if leaf.family.kind is not Kind.TEXT else ():  # a missing text stays missing
+        for leaf in model.model.leaves:
+            for place, column in enumerate(leaf.columns):
                 rows = np.flatnonzero(_absent(model, chunk, column))
                 if len(rows):
                     model.refuse_impossible(chunk, joint, rows)
-                    values = _fill_values(model, leaf, chunk, column, rows, weights[rows])
+                    cells = _cells(model, leaf, chunk)[rows]
+                    values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
                     found.setdefault(column, []).append((rows + chunk.start, values))
-    return {key: tuple(np.concatenate(x) for x in zip(*parts, strict=True)) for key, parts in found.items()}  # type: ignore[misc]
+    joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
+    return {key: (rows, values) for key, (rows, values) in joined.items()}
 
 
 def _absent(model: Fitted, chunk: Chunk, column: Key) -> np.ndarray:
-    place = model.schema.places[column]
-    values = getattr(chunk, place.store)[:, place.slot]
-    return np.isnan(values) if place.store == "reals" else (values == 0) | (values > len(model.schema[column].levels))
-
-
-def _fill_values(
-    model: Fitted, leaf: Node, chunk: Chunk, column: Key, rows: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    if leaf.family.name in ("multinomial", "binomial"):
-        return np.zeros(len(rows))
-    if isinstance(leaf.family, (Joint, Multinormal)):
-        each = [conditional(model, leaf, chunk, column, int(row)) for row in rows]
-        return np.array([_best(model, leaf, column, params, w) for params, w in zip(each, weights, strict=True)])
-    params = leaf.family.public(model.estimates.leaves[leaf.key], leaf.setting)
-    if leaf.family.discrete:
-        best = (weights @ params["probability"]).argmax(axis=1)
-        return np.array(leaf.setting.levels, dtype=object)[best]
-    return weights @ leaf.family.moments(params)[0]
-
-
-def _best(model: Fitted, leaf: Node, column: Key, params: Params, weights: np.ndarray) -> Any:
-    if leaf.family.discrete:
-        return model.schema[column].levels[int((weights @ params["probability"]).argmax())]
-    return float(weights @ params["mean"])
+    """Which rows have no value in a column that a fill could stand for; a missing text stays missing."""
+    store, slot = model.schema.places[column]
+    if store == "bags":
+        return np.zeros(chunk.n_rows, dtype=bool)
+    values = getattr(chunk, store)[:, slot]
+    codes = len(model.schema[column].levels)
+    return np.asarray(np.isnan(values) if store == "reals" else (values == 0) | (values > codes))

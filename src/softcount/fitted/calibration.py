@@ -75,7 +75,7 @@ class Curve:
     share: np.ndarray
 
     def __call__(self, odds: np.ndarray) -> np.ndarray:
-        return np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share)
+        return np.asarray(np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,15 +106,16 @@ class Calibration:
         """Their logarithms, exact where a probability is too small for a float."""
         if self.temperature is not None:
             return log_softened(joint, self.temperature)
-        return np.log(curved(joint, self.curves))
+        return np.asarray(np.log(curved(joint, self.curves)))
 
 
 def softened(joint: np.ndarray, temperature: float) -> np.ndarray:
     """Each row's probabilities at this temperature."""
-    return np.exp(log_softened(joint, temperature))
+    return np.asarray(np.exp(log_softened(joint, temperature)))
 
 
 def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
+    """Their logarithms, from the log of share times density."""
     peaks = joint.max(axis=1, keepdims=True)
     # The best class is taken off first: 1 / temperature of a difference keeps the digits of near ties.
     logs = (joint - np.where(np.isfinite(peaks), peaks, 0.0)) / temperature
@@ -130,7 +131,7 @@ def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
         second = curves[0](odds[:, 1])
         return np.stack([1.0 - second, second], axis=1)
     shares = np.stack([curve(odds[:, k]) for k, curve in enumerate(curves)], axis=1)
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def log_odds(joint: np.ndarray) -> np.ndarray:
@@ -147,7 +148,7 @@ def log_odds(joint: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = joint - peak[:, None]
         shares = np.exp(relative)
-        odds = relative - np.log(shares.sum(axis=1, keepdims=True) - shares)
+        odds: np.ndarray = relative - np.log(shares.sum(axis=1, keepdims=True) - shares)
         relative[rows, top] = -np.inf
         second = relative.max(axis=1, keepdims=True)
         rest = second[:, 0] + np.log(np.exp(relative - second).sum(axis=1))

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import entr
 
-from softcount.families import LogNormal, Params, Text
-from softcount.families.base import NOTHING
 from softcount.fitted.answers import CLASS, label
-from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.influence import departures, elsewhere
-from softcount.fitted.marking_words import said
-from softcount.fitted.surprise import COUNTED, Gauge, Weighed, part_of, tiles
-from softcount.models.nodes import Node
+from softcount.fitted.marking_words import marking_lines
+from softcount.fitted.surprise import RowScores, SurpriseMeter, part_of, tiles
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
+
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_model import Fitted
 
 NEVER_SEEN = "never seen"
 """Stands for a level that the model does not know."""
@@ -29,7 +28,7 @@ NEVER_SEEN = "never seen"
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class ColumnContrast:
     """How far one column of a class departs from the whole table, and what it is like here and elsewhere."""
 
     key: Key
@@ -50,16 +49,27 @@ class Card:
     rows: float
     departure: float
     typical: dict[Key, Any]
-    apart: list[Apart]
+    apart: list[ColumnContrast]
 
 
-def cards(fitted: Fitted) -> list[Card]:
+def describe(fitted: Fitted, key: Key) -> list[str]:
+    """One column in a few words for every group."""
+    leaf = fitted.model.nodes[key]
+    if leaf.family.words_of(leaf.setting) is not None:
+        return [own for own, _ in marking_lines(fitted, leaf)]
+    return leaf.family.describe(fitted.params[key], leaf.setting)
+
+
+def cards_of(fitted: Fitted) -> list[Card]:
     """A card for every class."""
     far, public = departures(fitted), fitted.params
-    words = {x.key: list(said(fitted, x)) for x in fitted.star.leaves if isinstance(x.family, Text)}
-    here = {x.key: x.family.describe(public[x.key], x.setting) for x in fitted.star.leaves if x.key not in words}
+    texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
+    words = {x.key: list(marking_lines(fitted, x)) for x in texts}
+    plain = [x for x in fitted.model.leaves if x.key not in words]
+    here = {x.key: x.family.describe(public[x.key], x.setting) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
-    typical = {x.key: here[x.key] if x.key in words else typical_values(x, public[x.key]) for x in fitted.star.leaves}
+    likely = here | {x.key: x.family.typical(public[x.key], x.setting) for x in plain}
+    typical = {x.key: likely[x.key] for x in fitted.model.leaves}
     others = _elsewhere(fitted, words)
     return [
         Card(
@@ -68,7 +78,7 @@ def cards(fitted: Fitted) -> list[Card]:
             float(fitted.group_rows[g]),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
-            _apart(far, here, next(others), g),
+            _contrasts(far, here, next(others), g),
         )
         for g, name in enumerate(fitted.names)
     ]
@@ -76,53 +86,39 @@ def cards(fitted: Fitted) -> list[Card]:
 
 def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]]) -> Iterator[dict[Key, str]]:
     """For each class in turn, what its columns are like in all others together."""
-    plain = [leaf for leaf in fitted.star.leaves if leaf.key not in words]
+    plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
     pooled = elsewhere(fitted) if plain else repeat({})
     for g, other in zip(range(fitted.n_groups), pooled, strict=False):
         described = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in plain}
         yield described | {key: pairs[g][1] for key, pairs in words.items()}
 
 
-def _apart(far: dict[Key, np.ndarray], here: dict[Key, list[str]], there: dict[Key, str], g: int) -> list[Apart]:
-    found = [Apart(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()]
+def _contrasts(
+    far: dict[Key, np.ndarray], here: dict[Key, list[str]], there: dict[Key, str], g: int
+) -> list[ColumnContrast]:
+    found = [ColumnContrast(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()]
     return sorted(found, key=lambda item: -item.influence)
-
-
-def typical_values(leaf: Node, params: Params) -> list[Any]:
-    """What is typical of each group: the commonest level, the mean, the median of what spans sizes."""
-    if leaf.family.discrete or leaf.family.name == "multinomial":
-        levels = leaf.setting.levels
-        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
-    if leaf.family.name in COUNTED:
-        return params["probability"].tolist()
-    if isinstance(leaf.family, LogNormal):
-        return np.exp(params["mean"]).tolist()
-    if leaf.family.block:
-        return [tuple(row) for row in params["mean"].tolist()]
-    mean, variance = leaf.family.moments(params)
-    spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
-    return np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
 
 
 # -- what a table says
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClassMember:
     """A row, counted from 0, and the probability of the class it is likeliest in."""
 
     row: int
     probability: float
 
 
-Place = tuple[float, float, Member]
+Ranked = tuple[float, float, ClassMember]
 """A row with the two figures that decide its place."""
 CERTAIN = float(np.log(999.0))
 """Log-odds of a probability of 0.999. Surer than that, the most typical comes first: an outlier can be the surest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class ClassMembers:
     """The rows of one class: how many are likeliest in it, how unsure they are of it, and who is surest and least sure.
 
     `entropy` is the average over the class of the rows' membership entropy, in nats.
@@ -130,12 +126,12 @@ class Crowd:
 
     rows: float
     entropy: float
-    most: list[Member]
-    least: list[Member]
+    most: list[ClassMember]
+    least: list[ClassMember]
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class Anomaly:
     """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first."""
 
     row: int
@@ -148,17 +144,17 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorting:
+class SortedTable:
     """A table sorted into classes. `entropy` is the rows' average membership entropy in nats.
 
-    Rows that are impossible in every class belong to none; they are counted, and lead `odd`.
+    Rows that are impossible in every class belong to none; they are counted, and lead `anomalies`.
     """
 
     rows: float
     entropy: float
-    crowds: list[Crowd]
+    classes: list[ClassMembers]
     impossible: int
-    odd: list[Odd]
+    anomalies: list[Anomaly]
 
 
 def relative(entropy: float, groups: int) -> float:
@@ -166,26 +162,26 @@ def relative(entropy: float, groups: int) -> float:
     return entropy / float(np.log(groups)) if groups > 1 else 0.0
 
 
-def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, odd: int = 10) -> Sorting:
-    """Go through a table once and keep, of every class, its surest and least sure rows, and the oddest of all.
+def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, anomalies: int = 10) -> SortedTable:
+    """Go through a table once and keep, of every class, its surest and least sure rows, and those that fit worst.
 
     However long the table, a few rows of each chunk are all that is kept.
     """
-    gauge = Gauge.of(fitted)
+    meter = SurpriseMeter.of(fitted)
 
-    def work(task: Callable[[], Chunk]) -> _Part:
-        return _part(gauge, task(), members, odd)
+    def work(task: Callable[[], Chunk]) -> _ChunkPart:
+        return _part(meter, task(), members, anomalies)
 
     parts = list(threads.map(work, table.tasks()))
-    return _joined(gauge, parts, members, odd)
+    return _joined(meter, parts, members, anomalies)
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
     """How much more surprising each row is than is usual in its class, in nats; infinite where it is impossible."""
-    gauge = Gauge.of(fitted)
+    meter = SurpriseMeter.of(fitted)
 
     def work(task: Callable[[], Chunk]) -> list[np.ndarray]:
-        return [gauge.weigh(tile).score for tile in tiles(task())]
+        return [meter.measure(tile).score for tile in tiles(task())]
 
     parts = [part for found in threads.map(work, table.tasks()) for part in found]
     return np.concatenate([np.empty(0), *parts])
@@ -193,43 +189,43 @@ def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray
 
 def membership_entropy(members: np.ndarray) -> np.ndarray:
     """How unsure each row is of its class, in nats."""
-    return entr(members).sum(axis=1)
+    return np.asarray(entr(members).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ChunkPart:
     """What one chunk has to offer."""
 
     mass: float
     entropy: float
     sizes: np.ndarray  # rows likeliest in each group, by weight
     unsure: np.ndarray  # (2, groups): memberships' weight, and their weight times entropy
-    most: list[list[Place]]
-    least: list[list[Place]]
+    most: list[list[Ranked]]
+    least: list[list[Ranked]]
     impossible: int
-    odd: list[tuple[float, int]]
-    oddest: Chunk
+    worst: list[tuple[float, int]]
+    worst_rows: Chunk
 
 
-def _part(gauge: Gauge, chunk: Chunk, members: int, odd: int) -> _Part:
-    groups = gauge.fitted.n_groups
-    seen = _Seen(groups)
+def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _ChunkPart:
+    groups = meter.fitted.n_groups
+    seen = _ChunkSums(groups)
     for tile in tiles(chunk):
-        seen.add(gauge.weigh(tile), tile.weights)
+        seen.add(meter.measure(tile), tile.weights)
     likeliest, score = np.concatenate(seen.likeliest), np.concatenate(seen.score)
     surest, probability = np.concatenate(seen.margin), np.concatenate(seen.probability)
     typical = np.minimum(surest, CERTAIN)
     inside = [np.flatnonzero(likeliest == g) for g in range(groups)]
     most = [_ranked(rows, (-typical, score), probability, chunk.start, members) for rows in inside]
     least = [_ranked(rows, (surest, -score), probability, chunk.start, members) for rows in inside]
-    rows = np.lexsort((np.arange(len(score)), -score))[:odd]
-    return _Part(
+    rows = np.lexsort((np.arange(len(score)), -score))[:anomalies]
+    return _ChunkPart(
         seen.mass, seen.entropy, seen.sizes, seen.unsure, most, least,
         int(np.isposinf(score).sum()), [(float(score[i]), chunk.start + int(i)) for i in rows], part_of(chunk, rows),
     )  # fmt: skip
 
 
-class _Seen:
+class _ChunkSums:
     """Sums over the tiles of a chunk, and a few figures of each of its rows."""
 
     def __init__(self, groups: int) -> None:
@@ -238,8 +234,8 @@ class _Seen:
         nothing = [np.empty(0)]
         self.likeliest, self.score, self.margin, self.probability = (nothing.copy() for _ in range(4))
 
-    def add(self, weighed: Weighed, weights: np.ndarray | None) -> None:
-        members = weighed.members
+    def add(self, scores: RowScores, weights: np.ndarray | None) -> None:
+        members = scores.members
         possible = members.any(axis=1)
         weight = possible.astype(float) if weights is None else np.where(possible, weights, 0.0)
         entropy = membership_entropy(members)
@@ -253,25 +249,25 @@ class _Seen:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.margin.append(np.log(top) - np.log(rest))
         self.likeliest.append(np.where(possible, best, -1))
-        self.score.append(weighed.score)
+        self.score.append(scores.score)
         self.probability.append(top)
 
 
 def _ranked(
     rows: np.ndarray, by: tuple[np.ndarray, np.ndarray], probability: np.ndarray, start: int, most: int
-) -> list[Place]:
+) -> list[Ranked]:
     """The first of these rows in order of two figures, with their place in the table."""
     order = rows[np.lexsort((rows, by[1][rows], by[0][rows]))][:most]
-    return [(float(by[0][i]), float(by[1][i]), Member(start + int(i), float(probability[i]))) for i in order]
+    return [(float(by[0][i]), float(by[1][i]), ClassMember(start + int(i), float(probability[i]))) for i in order]
 
 
-def _joined(gauge: Gauge, parts: list[_Part], members: int, odd: int) -> Sorting:
-    groups = gauge.fitted.n_groups
+def _joined(meter: SurpriseMeter, parts: list[_ChunkPart], members: int, anomalies: int) -> SortedTable:
+    groups = meter.fitted.n_groups
     mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
     sizes = sum((part.sizes for part in parts), np.zeros(groups))
     unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
-    crowds = [
-        Crowd(
+    classes = [
+        ClassMembers(
             float(sizes[g]),
             float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
             _first((place for part in parts for place in part.most[g]), members),
@@ -280,36 +276,38 @@ def _joined(gauge: Gauge, parts: list[_Part], members: int, odd: int) -> Sorting
         for g in range(groups)
     ]
     impossible = sum(part.impossible for part in parts)
-    return Sorting(mass, entropy / mass if mass > 0 else 0.0, crowds, impossible, _oddest(gauge, parts, odd))
+    return SortedTable(
+        mass, entropy / mass if mass > 0 else 0.0, classes, impossible, _worst_rows(meter, parts, anomalies)
+    )
 
 
-def _first(places: Iterable[Place], most: int) -> list[Member]:
+def _first(places: Iterable[Ranked], most: int) -> list[ClassMember]:
     ranked = sorted(places, key=lambda place: (place[0], place[1], place[2].row))
     return [member for *_, member in ranked[:most]]
 
 
-def _oddest(gauge: Gauge, parts: list[_Part], most: int) -> list[Odd]:
-    offered = [(-score, row, part, place) for part in parts for place, (score, row) in enumerate(part.odd)]
+def _worst_rows(meter: SurpriseMeter, parts: list[_ChunkPart], most: int) -> list[Anomaly]:
+    offered = [(-score, row, part, place) for part in parts for place, (score, row) in enumerate(part.worst)]
     chosen = sorted(offered, key=lambda item: item[:2])[:most]
-    return [_odd(gauge, row, part_of(part.oddest, slice(place, place + 1))) for _, row, part, place in chosen]
+    return [_anomaly(meter, row, part_of(part.worst_rows, slice(place, place + 1))) for _, row, part, place in chosen]
 
 
-def _odd(gauge: Gauge, row: int, chunk: Chunk) -> Odd:
-    weighed = gauge.weigh(chunk)
-    parts = {name: float(values[0]) + 0.0 for name, values in gauge.reasons(chunk).items()}
+def _anomaly(meter: SurpriseMeter, row: int, chunk: Chunk) -> Anomaly:
+    scores = meter.measure(chunk)
+    parts = {name: float(values[0]) + 0.0 for name, values in meter.reasons(chunk).items()}
     ranked = dict(sorted(parts.items(), key=lambda item: -item[1]))
-    group = int(weighed.members[0].argmax())
-    return Odd(
-        row, float(weighed.score[0]), float(weighed.log_density[0]), group, float(weighed.members[0, group]),
-        ranked, {name: value for name, value in cells(gauge.fitted, chunk).items() if name != CLASS},
+    group = int(scores.members[0].argmax())
+    return Anomaly(
+        row, float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group]),
+        ranked, {name: value for name, value in cells(meter.fitted, chunk).items() if name != CLASS},
     )  # fmt: skip
 
 
 def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[str, Any]:
     """What a row holds, by column and block: levels, numbers, None where missing."""
-    leaves = fitted.star.leaves
+    leaves = fitted.model.leaves
     single = {column: _cell(fitted, chunk, row, column) for x in leaves for column in x.columns}
-    blocks = {label(x.key): tuple(single[column] for column in x.columns) for x in leaves if x.family.block}
+    blocks = {label(x.key): tuple(single[column] for column in x.columns) for x in leaves if x.columns != (x.key,)}
     return blocks | {label(column): value for column, value in single.items()}
 
 

@@ -3,88 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from softcount.counts import ROOT, Counts
+from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.influence import departures
-from softcount.models.parts import refuse_scores
-from softcount.models.star import TILE, Imagined, Ready, Star, StarParams
+from softcount.learn.learned import Learned
+from softcount.models.nodes import refuse_scores
+from softcount.models.tiles import TILE
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import Key
+
+Finish = Callable[[np.ndarray], np.ndarray]
+"""What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
+
+if TYPE_CHECKING:
+    from softcount.fitted.classes import Card
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """Structure, counts, priors and the parameters they give, with the story of the fit.
+class Fitted(Learned):
+    """What was learned, and what it says."""
 
-    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
-    are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
-    was tried where the number of groups was looked for; with `half_steps` the trace has two entries for each iteration.
-    """
-
-    star: Star
-    estimates: StarParams
-    counts: Counts
-    imagined: Imagined
-    classes: list[Any] | None = None
-    target: Key | None = None
-    notes: list[str] = field(default_factory=list)
-    prior: Any = 1.0
-    class_prior: Any = None
-    estimate: str = "mean"
-    missing: dict[Key, float] = field(default_factory=dict)
-    trace: list[float] = field(default_factory=list)
-    converged: bool = True
-    log_likelihood: float | None = None
-    objective: str = ""
-    agreed: tuple[int, int] | None = None
-    named: list[Any] | None = None
-    selection: list[Any] | None = None
-    half_steps: bool = False
-    interrupted: bool = False
     calibration: Calibration | None = None
+
+    @classmethod
+    def of(cls, learned: Learned) -> Fitted:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(learned)})
 
     # -- what was learned
 
     @property
-    def schema(self) -> Schema:
-        return self.star.schema
-
-    @property
-    def n_groups(self) -> int:
-        return self.star.groups
-
-    @property
-    def shares(self) -> np.ndarray:
-        return self.estimates.shares
-
-    @property
     def params(self) -> dict[Key, Params]:
-        return self.star.public(self.estimates)
+        return self.model.public(self.estimates)
 
     @property
     def levels(self) -> dict[Key, Sequence[object]]:
         """Levels of discrete columns, words of text columns, in the order of their probabilities."""
-        kept = [x for x in self.star.leaves if x.family.discrete or x.family.kind is Kind.TEXT]
-        return {x.key: list(x.setting.levels) if x.family.discrete else x.setting.levels for x in kept}
+        found: dict[Key, Sequence[object]] = {}
+        for leaf in self.model.leaves:
+            levels, words = leaf.family.levels_of(leaf.setting), leaf.family.words_of(leaf.setting)
+            if levels is not None:
+                found[leaf.key] = list(levels)
+            elif words is not None:
+                found[leaf.key] = words.words
+        return found
 
     @property
     def families(self) -> dict[Key, Family]:
-        return {x.key: x.family for x in self.star.leaves}
+        return {x.key: x.family for x in self.model.leaves}
 
     @property
     def bag(self) -> bool:
         """Whether the table is one sparse block of counts."""
-        return any(not leaf.columns for leaf in self.star.leaves)
+        return any(not leaf.columns for leaf in self.model.leaves)
 
     @property
     def n_rows(self) -> float:
@@ -102,10 +83,6 @@ class Fitted:
         return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
 
     @property
-    def n_parameters(self) -> int:
-        return self.star.n_parameters(self.imagined.fixed_shares is not None, self.imagined.fixed)
-
-    @property
     def names(self) -> list[Any]:
         """The groups' names: classes as far as they are known, the others numbered from 0."""
         known = (self.named or []) if self.classes is None else self.classes
@@ -114,30 +91,33 @@ class Fitted:
             names.append(next(number for number in count(len(names)) if number not in names))
         return names
 
+    def group_of(self, name: Any) -> int:
+        """The group of this name."""
+        if name not in self.names:
+            raise DataError(f"there is no class {name!r}. The classes are: {', '.join(map(str, self.names))}.")
+        return self.names.index(name)
+
     def posterior(self, key: Key) -> Any:
         """The posterior of one column's parameters in every group, as a conjugate object."""
-        leaf = self.star.leaf(key)
-        return leaf.family.posterior(self.counts.arrays[key], self.imagined.leaves[key], leaf.setting)
+        leaf = self.model.nodes[key]
+        return leaf.family.posterior(self.counts.arrays[key], self.imagined.hypers[key], leaf.setting)
 
     def influence(self) -> list[tuple[Key, float]]:
         """Columns by how far the groups depart from the whole table, in nats summed over the groups; largest first."""
         values = [(key, float(far.sum())) for key, far in departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
-    def cards(self) -> list[Any]:
+    def cards(self) -> list[Card]:
         """A card for every group: its size, its typical row, and what sets it apart from the whole table."""
-        from softcount.fitted.classes import cards
+        from softcount.fitted.classes import cards_of
 
-        return cards(self)
+        return cards_of(self)
 
     def describe(self, key: Key) -> list[str]:
         """One column in a few words for every group."""
-        leaf = self.star.leaf(key)
-        if leaf.family.kind is Kind.TEXT:
-            from softcount.fitted.marking_words import said
+        from softcount.fitted.classes import describe
 
-            return [own for own, _ in said(self, leaf)]
-        return leaf.family.describe(self.params[key], leaf.setting)
+        return describe(self, key)
 
     # -- scoring
 
@@ -155,38 +135,43 @@ class Fitted:
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
-        refuse_scores(self.star.leaves, "has no density")
-        return self._each_row(table, threads, self._evidence, width=None)
+        refuse_scores(self.model.leaves, "has no density")
+        return self._each_row(table, threads, None)
+
+    def compiled(self) -> Any:
+        """The parameters as scoring wants them: all that tells groups apart."""
+        return self.model.compile(self.estimates, contrast=True)
+
+    def joint_of(self, chunk: Chunk, compiled: Any) -> np.ndarray:
+        """(rows x groups) log of share times density of a chunk, up to what no group changes."""
+        return self.model.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
+
+    def parts_of(self, chunk: Chunk, compiled: Any) -> dict[Key, np.ndarray]:
+        """Each leaf's own part of the same sum, but for the shares."""
+        return self.model.score_parts(compiled, self.model.prepare(chunk, base=False))
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) log of share times density, up to what no group changes."""
-        return self._each_row(table, threads, lambda ready, joint, out: None)
+        return self._each_row(table, threads, lambda joint: np.zeros(len(joint)))
 
-    def _posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
+    def _posterior(self, joint: np.ndarray) -> np.ndarray:
         better = None if self.calibration is None else self.calibration.proba(joint)
-        evidence = self.star.kernels.normalise(joint)
-        if not np.isfinite(evidence).all():
-            raise _Impossible(int(np.argmin(np.isfinite(evidence))))
+        evidence: np.ndarray = self.model.kernels.normalise(joint)
         if better is not None:
             joint[:] = better
+        return evidence
 
-    def _log_posterior(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
-        evidence = self.star.kernels.normalise(joint.copy())
-        if not np.isfinite(evidence).all():
-            raise _Impossible(int(np.argmin(np.isfinite(evidence))))
-        joint -= evidence[:, None]
-        if self.calibration is not None:
-            joint[:] = self.calibration.log_proba(joint)
+    def _log_posterior(self, joint: np.ndarray) -> np.ndarray:
+        evidence: np.ndarray = self.model.kernels.normalise(joint.copy())
+        if np.isfinite(evidence).all():
+            joint -= evidence[:, None]
+            joint[:] = joint if self.calibration is None else self.calibration.log_proba(joint)
+        return evidence
 
-    def _evidence(self, ready: Ready, joint: np.ndarray, out: np.ndarray) -> None:
-        out[:] = self.star.kernels.normalise(joint)
-
-    def _each_row(
-        self, table: Table, threads: Threads, finish: Callable[..., None], width: int | None = -1
-    ) -> np.ndarray:
-        """Score every chunk in tiles and finish each tile in place."""
-        compiled = self.star.compile(self.estimates, contrast=width is not None)
-        shape = () if width is None else (self.n_groups,)
+    def _each_row(self, table: Table, threads: Threads, finish: Finish | None) -> np.ndarray:
+        """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row."""
+        compiled = self.model.compile(self.estimates, contrast=finish is not None)
+        shape = () if finish is None else (self.n_groups,)
         whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
 
         def work(task: Callable[[], Chunk]) -> np.ndarray:
@@ -201,17 +186,18 @@ class Fitted:
             return whole
         return np.concatenate(parts) if parts else np.empty((0, *shape))
 
-    def _one_chunk(self, chunk: Chunk, compiled: list[Any], finish: Callable[..., None], out: np.ndarray) -> np.ndarray:
-        rows_only = out.ndim == 1
-        ready = self.star.prepare(chunk, base=rows_only)
+    def _one_chunk(self, chunk: Chunk, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
+        ready = self.model.prepare(chunk, base=finish is None)
         for a in range(0, chunk.n_rows, TILE):
             rows = slice(a, min(a + TILE, chunk.n_rows))
-            joint = self.star.score(ready, compiled, rows, None if rows_only else out[rows])
-            try:
-                finish(ready, joint, out[rows])
-            except _Impossible as where:
-                raise self._impossible(chunk, a + where.row) from None
-        if rows_only:
+            joint = self.model.score(ready, compiled, rows, None if finish is None else out[rows])
+            if finish is None:
+                out[rows] = self.model.kernels.normalise(joint)
+                continue
+            possible = np.isfinite(finish(joint))
+            if not possible.all():
+                raise self._impossible(chunk, a + int(np.argmin(possible)))
+        if finish is None:
             out += ready.base
         return out
 
@@ -246,12 +232,7 @@ class Fitted:
                 raise DataError(f"the model has no column {key!r}. It has: {', '.join(map(str, known))}.")
         if self.bag:
             nothing = np.zeros((1, 0))
-            empty = sparse.csr_matrix((1, len(self.star.leaves[0].setting.levels)))
+            empty = sparse.csr_matrix((1, len(self.model.leaves[0].setting.levels)))
             return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (empty,))
         columns = {key: [given.get(key)] for key in known}
         return next(self.chunks(self.table(columns)))
-
-
-class _Impossible(Exception):
-    def __init__(self, row: int) -> None:
-        self.row = row

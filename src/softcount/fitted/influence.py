@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softcount.counts import Counts
-from softcount.families import Family, Hyper, Params
-from softcount.models.star import StarParams
+from softcount.families import Family, Params
+from softcount.models.nodes import Imagined, Nodes
+from softcount.models.nodes import Params as Stacked
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key
 
@@ -25,8 +26,8 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
     figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
     """
-    own, single = fitted.estimates.leaves, _pooled(fitted, fitted.counts.map(_together)).leaves
-    return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.star.leaves}
+    own, single = fitted.estimates, _pooled(fitted, fitted.counts.map(_together))
+    return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.model.leaves}
 
 
 def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
@@ -37,16 +38,16 @@ def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
     joined = {name: np.concatenate([part, single[name]]) for name, part in groups.items()}
     shares = np.zeros(len(joined[next(iter(joined))]))
     shares[-1] = 1.0
-    return np.maximum(family.divergence(joined, shares)[:-1], 0.0)
+    return np.asarray(np.maximum(family.divergence(joined, shares)[:-1], 0.0))
 
 
 def elsewhere(fitted: Fitted) -> Iterator[dict[Key, Params]]:
     """For each group in turn, every column's parameters over all groups but it, in the user's units."""
     if fitted.n_groups == 1:
-        yield fitted.star.public(_pooled(fitted, fitted.counts.map(_together)))
+        yield fitted.model.public(_pooled(fitted, fitted.counts.map(_together)))
         return
     for others in _others(fitted.counts, range(fitted.n_groups), None):
-        yield fitted.star.public(_pooled(fitted, others))
+        yield fitted.model.public(_pooled(fitted, others))
 
 
 def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
@@ -62,21 +63,16 @@ def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[C
     middle = groups[len(groups) // 2]
     halves = range(groups.start, middle), range(middle, groups.stop)
     for half, other in (halves, halves[::-1]):
-        sums = counts.map(lambda array, other=other: _together(array[other.start : other.stop]))  # type: ignore[misc]
+        sums = counts.map(partial(_together, groups=slice(other.start, other.stop)))
         yield from _others(counts, half, sums if outside is None else outside + sums)
 
 
-def _together(array: Twofold) -> Twofold:
-    return array.sum(axis=0, keepdims=True)
+def _together(array: Twofold, groups: slice = slice(None)) -> Twofold:
+    return array[groups].sum(axis=0, keepdims=True)
 
 
-def _pooled(fitted: Fitted, counts: Counts) -> StarParams:
+def _pooled(fitted: Fitted, counts: Counts) -> Stacked:
     """The parameters of one class that has these counts."""
-    leaves = {key: _for_one(hyper) for key, hyper in fitted.imagined.leaves.items()}
-    imagined = replace(fitted.imagined, leaves=leaves, fixed_shares=np.ones(1), fixed={})
-    return fitted.star.estimate(counts, imagined)
-
-
-def _for_one(hyper: Hyper) -> Hyper:
-    """The prior of one class where every class has its own: what they imagine on average."""
-    return {name: part.mean(axis=0) if name == "alpha" and part.ndim > 1 else part for name, part in hyper.items()}
+    hypers = {x.key: x.family.pooled_hyper(fitted.imagined.hypers[x.key]) for x in fitted.model.leaves}
+    leaves = Nodes(fitted.model.leaves, fitted.model.nodes.apart)
+    return leaves.estimate(leaves.stacked(counts), Imagined(hypers, fitted.imagined.how))

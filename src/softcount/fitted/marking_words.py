@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import gammaln, logit
 
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
-from softcount.families.text_family import Text, evidence, spoken
-from softcount.fitted.answers import explained, label
-from softcount.fitted.fitted_model import Fitted
+from softcount.families.text_family import WordFigures, spoken
+from softcount.fitted.answers import label
+from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
-from softcount.numerics.twofold import Twofold
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.text import Reading
 from softcount.text.spans import Part, Spot, spans_of, spots_of
+
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_model import Fitted
 
 ABSENT = "(words not there)"
 """Stands for all words that a document does not hold, where that counts too."""
@@ -30,7 +31,7 @@ LEAST = 0.5
 
 def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
     """The columns of text, or the one that is named."""
-    found = [leaf for leaf in fitted.star.leaves if isinstance(leaf.family, Text)]
+    found = [leaf for leaf in fitted.model.leaves if leaf.family.words_of(leaf.setting) is not None]
     if not found:
         raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
     named = [leaf for leaf in found if key is None or leaf.key == key]
@@ -39,16 +40,18 @@ def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
     return named
 
 
-def presence(leaf: Node) -> bool:
-    """Whether it counts that a word is there, not how often."""
-    return isinstance(leaf.family, Text) and leaf.family.by_document
+def word_figures(leaf: Node) -> WordFigures:
+    """What a column of text has to say of its words."""
+    found = leaf.family.words_of(leaf.setting)
+    assert found is not None
+    return found
 
 
 # -- words that mark a class
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkingWord:
     """A word of a class: its log-odds there against all other classes together, in nats, and how often it occurs.
 
     `evidence` is how much better the counts are explained, in nats, if the class uses the word at a rate of its own.
@@ -62,26 +65,27 @@ class Mark:
     elsewhere: float
 
 
-def marks(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[Mark]]:
+def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[MarkingWord]]:
     """For each group in turn, the words that most mark it: likelier there than elsewhere, by evidence.
 
     Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). A name that one document
     repeats has little of it and a word used everywhere next to none, where ranking by log-odds puts the first in front
     and ranking by frequency the second. A single group has its most frequent words, with no odds.
     """
+    words = leaf.setting.levels
     for figures in _figures(fitted, leaf):
         odds, nats, count, _ = figures
         if fitted.n_groups == 1:
             chosen = _largest(count, most, 0.0)
         else:
             chosen = _largest(np.where(odds > 0, nats, 0.0), most, LEAST)
-        yield [Mark(str(leaf.setting.levels[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
+        yield [MarkingWord(str(words[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
 
 
-def said(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
+def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
     """For each group in turn, in a line, the words that most mark it and those that mark all others against it.
 
-    As `marks` has them; the words of a single group are its most frequent ones, and its own are those of all.
+    As `marking_words` has them; the words of a single group are its most frequent ones, and its own are those of all.
     """
     words = leaf.setting.levels
     for odds, nats, count, _ in _figures(fitted, leaf):
@@ -94,7 +98,8 @@ def said(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
 
 def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
     """For each group in turn, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
-    counts = fitted.counts.arrays[leaf.key]
+    counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
+    hyper, how = leaf.family.pooled_hyper(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
     whole = counts.sum(axis=0, keepdims=True)
     for g in range(fitted.n_groups):
         here = counts[g : g + 1]
@@ -103,26 +108,8 @@ def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
         if fitted.n_groups == 1:
             odds = nats = np.zeros(len(count) - 1)
         else:
-            odds, nats = _log_odds(fitted, leaf, here, there), _evidence(leaf, count, rest)
+            odds, nats = words.log_odds(here, there, hyper, how), words.evidence(count, rest)
         yield odds, nats, count[1:], rest[1:]
-
-
-def _log_odds(fitted: Fitted, leaf: Node, here: Twofold, there: Twofold) -> np.ndarray:
-    """Every word's, as the model would see two classes, this one and the others together."""
-    imagined, there_or_not = fitted.imagined, presence(leaf)
-    plain = Text("bernoulli" if there_or_not else "multinomial")
-    hyper = {name: part.mean(axis=0) if part.ndim > 1 else part for name, part in imagined.leaves[leaf.key].items()}
-    how = "mean" if imagined.how == "predictive" else imagined.how
-    own, other = (plain.estimate(stats, hyper, how)["probability"][0] for stats in (here, there))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = logit(own) - logit(other) if there_or_not else np.log(own) - np.log(other)
-    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)
-
-
-def _evidence(leaf: Node, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Every word's: among all documents where it counts only that a word is there, else among all words."""
-    own, rest = (float(part[0] if presence(leaf) else part[1:].sum()) for part in (here, there))
-    return evidence(here[1:], there[1:], (own, rest))
 
 
 def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
@@ -141,10 +128,10 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class WordReason:
     """A word of a document: how often it occurs, its log-odds of the class against the other, in nats, and `held`.
 
-    `held` is how often the groups of `Moved` hold it, by what was learned.
+    `held` is how often the groups of `DocumentWords` hold it, by what was learned.
     """
 
     word: str
@@ -154,7 +141,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class DocumentWords:
     """The words of one document of one column; their nats add up to `total`, the column's figure in an explanation.
 
     `groups` are the group of the row, the one it is compared with, and the others where they are few; a model of one
@@ -164,7 +151,7 @@ class Moved:
     key: Key
     reading: Reading
     once: bool
-    moves: list[Move]
+    words: list[WordReason]
     total: float
     groups: tuple[int, ...]
 
@@ -180,7 +167,7 @@ def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
     raise DataError(f"there is no row {row}: the table has {seen:,}. Rows are counted from 0.")
 
 
-def moved(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[Moved]:
+def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[DocumentWords]:
     """For each column of text, or the one named, the words of a chunk's only row, the weightiest first."""
     one: Any = Chunks([chunk])
     why = explained(fitted, one, against)
@@ -191,66 +178,56 @@ def moved(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = N
             "Give another class for `against`, or none for the runner-up."
         )
     figures = {name: float(part[0]) for name, part in why.parts.items()}
-    return [_moved(fitted, leaf, chunk, pair, figures[label(leaf.key)]) for leaf in text_leaves(fitted, key)]
+    return [_document_words(fitted, leaf, chunk, pair, figures[label(leaf.key)]) for leaf in text_leaves(fitted, key)]
 
 
-def _moved(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> Moved:
-    bag = chunk.bags[fitted.schema.places[leaf.key].slot]
-    words = bag.indices > 0
-    places, counts = bag.indices[words] - 1, bag.data[words]
+def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
+    bag, once = chunk.bags[fitted.schema.places[leaf.key].slot], word_figures(leaf).once
+    inside = bag.indices > 0
+    places, counts = bag.indices[inside] - 1, bag.data[inside]
     nats = _nats(fitted, leaf, places, counts, pair)
     groups = tuple(dict.fromkeys([*pair, *(range(fitted.n_groups) if fitted.n_groups <= FEW else ())]))
     held = fitted.counts.arrays[leaf.key][list(groups)][:, places + 1].value.T.tolist()
-    moves = [
-        Move(str(leaf.setting.levels[place]), count, nat, tuple(own))
+    words = [
+        WordReason(str(leaf.setting.levels[place]), count, nat, tuple(own))
         for place, count, nat, own in zip(places.tolist(), counts.tolist(), nats.tolist(), held, strict=True)
     ]
-    if presence(leaf) and len(words):
+    if once and len(inside):
         rest = total - float(nats.sum()) if np.isfinite(nats).all() else 0.0
-        moves.append(Move(ABSENT, 0.0, rest, ()))
-    moves.sort(key=lambda move: (-abs(move.nats), move.word))
-    reading = fitted.schema[leaf.key].reading or Reading()
-    return Moved(leaf.key, reading, presence(leaf), moves, total, groups)
+        words.append(WordReason(ABSENT, 0.0, rest, ()))
+    words.sort(key=lambda word: (-abs(word.nats), word.word))
+    return DocumentWords(leaf.key, fitted.schema[leaf.key].reading or Reading(), once, words, total, groups)
 
 
 def _nats(fitted: Fitted, leaf: Node, places: np.ndarray, counts: np.ndarray, pair: Pair) -> np.ndarray:
     """What each word that is there adds to the log-odds of the pair."""
-    params = {name: part[list(pair)] for name, part in fitted.estimates.leaves[leaf.key].items()}
-    if presence(leaf):
-        with np.errstate(divide="ignore"):
-            scores = np.log(params["probability"][:, places])
-    elif "alpha" in params:
-        # One draw after another: what the length of the document takes is shared by its words.
-        alpha, mass, length = params["alpha"][:, places], params["alpha"].sum(axis=-1), counts.sum()
-        each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
-        scores = gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None]
-    else:
-        scores = counts * leaf.family.natural(params)[:, places + 1]
+    params = {name: part[list(pair)] for name, part in fitted.estimates[leaf.key].items()}
+    scores = word_figures(leaf).scores(params, places, counts)
     scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 # -- where they stand
 
 
-def spots(found: Moved, document: str | None) -> list[Spot]:
+def spots(found: DocumentWords, document: str | None) -> list[Spot]:
     """Where the words stand in the document they were counted in; runs of characters stand nowhere."""
-    return [] if document is None else list(spots_of(document, found.reading, {move.word for move in found.moves}))
+    return [] if document is None else list(spots_of(document, found.reading, {word.word for word in found.words}))
 
 
-def places_of(found: Moved, document: str | None) -> dict[str, np.ndarray]:
+def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
     """By word, an (occurrences x 2) array of the places where it begins and ends."""
-    words = [move.word for move in found.moves]
+    words = [word.word for word in found.words]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
-def weights(found: Moved, places: Iterable[Spot]) -> dict[Part, float]:
+def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
     """The nats of every place in the document: a word's are divided by its occurrences, a run's by its words.
 
     Where it counts only that a word is there, every occurrence has all of them.
     """
-    each = {move.word: move.nats / (1.0 if found.once else max(move.count, 1.0)) for move in found.moves}
+    each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in found.words}
     out: dict[Part, float] = {}
     for spot in places:
         for part in (part for part in spot.parts if part[0] < part[1]):

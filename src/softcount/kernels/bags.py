@@ -10,35 +10,9 @@ from softcount.kernels.lanes import fused
 from softcount.kernels.reference import check_labels
 
 
-def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """Add to `out` (rows, groups) each row's counts times the `table` (columns, groups)."""
-    _score(indptr, ids, counts, table, out)
-
-
-def count_bags_soft(
-    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
-) -> np.ndarray:
-    """Counts of every column in every group, (columns, groups), each row shared out by its memberships."""
-    out = np.zeros((width, memberships.shape[1]))
-    _count_soft(indptr, ids, counts, memberships, out)
-    return out
-
-
-def count_bags_labelled(
-    indptr: np.ndarray,
-    ids: np.ndarray,
-    counts: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    out: np.ndarray,
-) -> None:
-    """Add to `out` (columns, groups) the counts of every column in every group; rows labelled -1 are left out."""
-    check_labels(labels, out.shape[1])
-    _count_labelled(indptr, ids, counts, labels, weights, out)
-
-
 @fused
-def _score(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """As in `reference`."""
     groups = out.shape[1]
     sums = np.empty(groups)
     for i in range(out.shape[0]):
@@ -52,15 +26,31 @@ def _score(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.nd
 
 
 @fused
-def _count_soft(
-    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, out: np.ndarray
-) -> None:
-    groups = out.shape[1]
+def count_bags_soft(
+    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
+) -> np.ndarray:
+    """As in `reference`."""
+    groups = memberships.shape[1]
+    out = np.zeros((width, groups))
     for i in range(memberships.shape[0]):
         for j in range(indptr[i], indptr[i + 1]):
             times, row = counts[j], np.uintp(ids[j])
             for g in range(groups):
                 out[row, g] += times * memberships[i, g]
+    return out
+
+
+def count_bags_labelled(
+    indptr: np.ndarray,
+    ids: np.ndarray,
+    counts: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    out: np.ndarray,
+) -> None:
+    """As in `reference`."""
+    check_labels(labels, out.shape[1])
+    _count_labelled(indptr, ids, counts, labels, weights, out)
 
 
 @fused

@@ -7,32 +7,17 @@ deviations. *Centred*: each group's own mean is taken off first and its triangul
 
 from __future__ import annotations
 
-from typing import Any
+from functools import wraps
+from typing import Any, cast
 
 import numpy as np
-from numba.extending import register_jitable
 
-from softcount.kernels.lanes import (
-    WIDTH,
-    add,
-    aligned_zeros,
-    div,
-    fill,
-    fma,
-    fused,
-    larger,
-    load,
-    mul,
-    padded,
-    store,
-    sub,
-    sum_of,
-    where_above,
-)
+from softcount.kernels.jit import Kernel, register_jitable
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, load, padded, store, sum_of, where_above
 from softcount.kernels.pairs import two_sum
 from softcount.kernels.posterior import exp_lanes, log_lanes
 from softcount.kernels.reals import add_to_pair
-from softcount.kernels.reference_blocks import anchored, by_column, feature_count, folded_out
+from softcount.kernels.reference_blocks import Sums, anchored, by_column, feature_count, folded_out
 
 TILE = 192
 """Rows to a tile: 200,000 x 16 under 16 groups took 45 ms an E-step, with 256 rows 61 ms, with 96 rows 49 ms."""
@@ -41,38 +26,35 @@ FAINTEST = -640.0
 """Log of the least membership that counts, against the row's largest: products of cells with smaller ones may be
 subnormal numbers, on which processors are slow."""
 
-Sums = tuple[np.ndarray, np.ndarray]
 
+def fused_rows(kernel: Kernel) -> Kernel:
+    """A decorator: the kernel compiled, and called with its first argument, the rows, in C order float64."""
+    compiled = fused(kernel)
 
-def plain_rows(rows: np.ndarray) -> np.ndarray:
-    """The rows as the kernels are compiled for: C order float64."""
-    return np.ascontiguousarray(rows, dtype=np.float64)
+    @wraps(kernel)
+    def called(rows: np.ndarray, *others: Any) -> Any:
+        return compiled(np.ascontiguousarray(rows, dtype=np.float64), *others)
+
+    return cast(Kernel, called)
 
 
 def expect_products(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Expected counts of complete rows as pairs (groups, 1 + d + d * d), and their log-likelihood.
-
-    `units` are the columns' anchors and scales, `eta` (groups, features) what multiplies the features, log shares
-    included. A row that no group can have made makes the log-likelihood -inf.
-    """
-    high, low, likelihood = _expect(plain_rows(rows), weights, units, eta)
+    """As in `reference_blocks`."""
+    high, low, likelihood = _expect(rows, weights, units, eta)
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1]), likelihood
 
 
 def expect_squares(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same for independent columns, whose features are 1, x_i and x_i^2: pairs (groups, columns, 3).
-
-    Only for complete rows: the log-likelihood is NaN where a cell is missing.
-    """
-    high, low, likelihood = _expect(plain_rows(rows), weights, units, eta)
+    """As in `reference_blocks`."""
+    high, low, likelihood = _expect(rows, weights, units, eta)
     return by_column(high, rows.shape[1]), by_column(low, rows.shape[1]), likelihood
 
 
-@fused
+@fused_rows
 def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) -> Any:
     groups, n_features = eta.shape
     features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
@@ -86,7 +68,11 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
         if put_features(rows, start, stop, units, features):
             likelihood = np.nan
             break
-        put_weights(weights, start, stop, heavy)
+        if weights is None:
+            heavy[: stop - start] = 1.0
+        else:
+            heavy[: stop - start] = weights[start:stop]
+        heavy[stop - start :] = 0.0
         np.dot(eta, features, joint)
         likelihood, lost = two_sum(likelihood, shared_out(joint, heavy))
         rest += lost
@@ -121,19 +107,9 @@ def put_features(rows: np.ndarray, start: int, stop: int, units: np.ndarray, fea
         for k in range(j, j + 1 if squares else columns):
             for i in range(0, TILE, WIDTH):
                 left, right = load(features, (1 + j) * TILE + i), load(features, (1 + k) * TILE + i)
-                store(features, at + i, mul(left, right))
+                store(features, at + i, left * right)
             at += TILE
     return missing
-
-
-@register_jitable
-def put_weights(weights: Any, start: int, stop: int, heavy: np.ndarray) -> None:
-    """The rows' weights, and none for rows past the end."""
-    if weights is None:
-        heavy[: stop - start] = 1.0
-    else:
-        heavy[: stop - start] = weights[start:stop]
-    heavy[stop - start :] = 0.0
 
 
 @register_jitable
@@ -149,26 +125,22 @@ def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
         shift = where_above(peak, lowest, peak)
         total = zero
         for g in range(groups):
-            below = sub(load(joint, g * TILE + i), shift)
+            below = load(joint, g * TILE + i) - shift
             power = where_above(below, fill(FAINTEST), exp_lanes(below))
             store(joint, g * TILE + i, power)
-            total = add(total, power)
+            total = total + power
         weight = load(heavy, i)
-        factor = where_above(total, zero, div(weight, total))
+        factor = where_above(total, zero, weight / total)
         for g in range(groups):
-            store(joint, g * TILE + i, mul(load(joint, g * TILE + i), factor))
-        evidence = mul(weight, add(peak, log_lanes(total)))
-        likelihood = add(likelihood, where_above(weight, zero, evidence))
-    return sum_of(likelihood)
+            store(joint, g * TILE + i, load(joint, g * TILE + i) * factor)
+        evidence = weight * (peak + log_lanes(total))
+        likelihood = likelihood + where_above(weight, zero, evidence)
+    return float(sum_of(likelihood))
 
 
+@fused_rows
 def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
-    """Add features times `eta` (groups, features) to `out` (rows, groups)."""
-    _score_products(plain_rows(rows), units, eta, out)
-
-
-@fused
-def _score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
+    """As in `reference_blocks`."""
     groups, n_features = eta.shape
     features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
@@ -182,12 +154,12 @@ def _score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: n
 
 
 def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
-    """Rows, sums and products of (x - anchor) * scale by membership, as pairs (groups, 1 + d + d * d)."""
-    high, low = _count_products(plain_rows(rows), memberships, units, feature_count(rows.shape[1]))
+    """As in `reference_blocks`."""
+    high, low = _count_products(rows, memberships, units, feature_count(rows.shape[1]))
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1])
 
 
-@fused
+@fused_rows
 def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray, n_features: int) -> Sums:
     groups = memberships.shape[1]
     features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
@@ -205,6 +177,7 @@ def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray
     return high[:size].reshape(shape), low[:size].reshape(shape)
 
 
+@fused_rows
 def score_centred(
     rows: np.ndarray,
     scales: np.ndarray,
@@ -213,22 +186,7 @@ def score_centred(
     constants: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add constant - |root (x - centre)|^2 / 2 of each group to `out` (rows, groups).
-
-    `centres` (groups, 2, d) holds where to centre in the user's units and what is then left of the mean in scaled ones.
-    """
-    _score_centred(plain_rows(rows), scales, centres, roots, constants, out)
-
-
-@fused
-def _score_centred(
-    rows: np.ndarray,
-    scales: np.ndarray,
-    centres: np.ndarray,
-    roots: np.ndarray,
-    constants: np.ndarray,
-    out: np.ndarray,
-) -> None:
+    """As in `reference_blocks`."""
     columns = rows.shape[1]
     tile = aligned_zeros(columns * TILE).reshape(columns, TILE)
     moved = aligned_zeros(columns * TILE).reshape(columns, TILE)
@@ -259,7 +217,7 @@ def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np
     for j in range(tile.shape[0]):
         at, scale, less = fill(centre[j]), fill(scales[j]), fill(rest[j])
         for i in range(j * TILE, (j + 1) * TILE, WIDTH):
-            store(moved, i, sub(mul(sub(load(tile, i), at), scale), less))
+            store(moved, i, (load(tile, i) - at) * scale - less)
 
 
 @register_jitable
@@ -269,19 +227,19 @@ def put_squares(turned: np.ndarray, squares: np.ndarray) -> None:
         total = fill(0.0)
         for j in range(turned.shape[0]):
             z = load(turned, j * TILE + i)
-            total = fma(z, z, total)
+            total = z * z + total
         store(squares, i, total)
 
 
 def count_centred(
     rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As `count_products`, each group summed around its centre (groups, d), in the user's units, and then anchored."""
-    high, low = _count_centred(plain_rows(rows), memberships, centres, scales)
+    """As in `reference_blocks`."""
+    high, low = _count_centred(rows, memberships, centres, scales)
     return anchored(high, low, centres, anchors, scales)
 
 
-@fused
+@fused_rows
 def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Sums:
     groups, columns = centres.shape
     wide = columns + 1
@@ -310,4 +268,4 @@ def put_heavy(moved: np.ndarray, heavy: np.ndarray) -> None:
     """Every row of `moved` times the first of `heavy`."""
     for j in range(1, moved.shape[0]):
         for i in range(0, TILE, WIDTH):
-            store(heavy, j * TILE + i, mul(load(moved, j * TILE + i), load(heavy, i)))
+            store(heavy, j * TILE + i, load(moved, j * TILE + i) * load(heavy, i))

@@ -13,11 +13,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from softcount.kernels.jit import jit, register_jitable
 from softcount.kernels.lanes import fused
-from softcount.kernels.nearest import Goal, Moved, State
+from softcount.kernels.nearest import Goal, MovedCentres, State
 from softcount.kernels.registers import add_row, apart, dot_rows, nearest_in_block, nearest_of_all
 
 BLOCKED = True
@@ -27,7 +26,7 @@ BATCH = 256
 """Rows compared with the centres at once: 32 columns of float32 fill most of the first cache."""
 
 
-class Desk(NamedTuple):
+class BatchRoom(NamedTuple):
     """Room for a batch: its rows, what is queued for each block, what the blocks answered, and the best so far."""
 
     queued: np.ndarray
@@ -42,12 +41,11 @@ class Desk(NamedTuple):
     doubt: np.ndarray
     own: np.ndarray
     squares: np.ndarray
-    changes: np.ndarray
     moved: np.ndarray
     before: np.ndarray
 
 
-class Tally(NamedTuple):
+class CentreSums(NamedTuple):
     """Sums, weights and numbers of rows that centres gained, and the fall of the cost in an array of one."""
 
     sums: np.ndarray
@@ -56,18 +54,13 @@ class Tally(NamedTuple):
     fall: np.ndarray
 
 
-def advance(rows: np.ndarray, state: State, goal: Goal) -> Moved:
-    """As `nearest.advance`, to the same labels."""
-    sums, mass, members, fall, changed = _advance(rows, state, goal)
-    return Moved(sums, mass, members, float(fall[0]), int(changed))
-
-
 @fused
-def _advance(rows: np.ndarray, state: Any, goal: Any) -> Any:
+def advance(rows: np.ndarray, state: State, goal: Goal) -> MovedCentres:
+    """As `nearest.advance`, to the same labels."""
     count, columns = goal.centres.shape
-    tally = Tally(np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64), np.zeros(1))
+    tally = CentreSums(np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64), np.zeros(1))
     changed = watch(rows, state, goal, tally) if goal.bounded else sweep(rows, state, goal, tally)
-    return tally.sums, tally.mass, tally.members, tally.fall, changed
+    return MovedCentres(tally.sums, tally.mass, tally.members, tally.fall[0], changed)
 
 
 @register_jitable
@@ -82,8 +75,9 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
             batch[p] = min(start + p, stop - 1)
         for at in range(0, stop - start, goal.packed.shape[2]):
             nearest_of_all(rows, batch, at, goal.packed, (desk.best, desk.runner, desk.which[0]))
-        changed += place(rows, state, goal, desk, batch[: stop - start])
-        move(rows, state, goal, desk, tally)
+        moved = place(rows, state, goal, desk, batch[: stop - start])
+        move(rows, state, goal, desk, tally, moved)
+        changed += moved
     return changed
 
 
@@ -101,7 +95,6 @@ def place(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray)
         state.labels[i] = after
         desk.moved[changed], desk.before[changed] = i, before
         changed += after != before
-    desk.changes[0] = changed
     return changed
 
 
@@ -127,25 +120,14 @@ def watch(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
 
 @register_jitable
 def desk_of(goal: Any) -> Any:
+    """Room for a batch of rows under these centres."""
     blocks, _, width = goal.packed.shape
-    kind = goal.packed.dtype
-    return Desk(
-        np.empty((blocks, BATCH + width), np.int64),
-        np.empty((blocks, BATCH), np.int64),
-        np.zeros(blocks, np.int64),
-        np.empty((blocks, BATCH + width), kind),
-        np.empty((blocks, BATCH + width), kind),
-        np.empty((blocks, BATCH + width), np.int32),
-        np.empty(BATCH, kind),
-        np.empty(BATCH, kind),
-        np.empty(BATCH, np.int64),
-        np.empty(BATCH),
-        np.empty(BATCH),
-        np.empty(len(goal.centres)),
-        np.zeros(1, np.int64),
-        np.empty(BATCH, np.int64),
-        np.empty(BATCH, np.int64),
-    )
+    kind, wide = goal.packed.dtype, (blocks, BATCH + width)
+    queues = np.empty(wide, np.int64), np.empty((blocks, BATCH), np.int64), np.zeros(blocks, np.int64)
+    answers = np.empty(wide, kind), np.empty(wide, kind), np.empty(wide, np.int32)
+    best = np.empty(BATCH, kind), np.empty(BATCH, kind), np.empty(BATCH, np.int64)
+    measures = np.empty(BATCH), np.empty(BATCH), np.empty(len(goal.centres))
+    return BatchRoom(*queues, *answers, *best, *measures, np.empty(BATCH, np.int64), np.empty(BATCH, np.int64))
 
 
 @register_jitable
@@ -158,7 +140,7 @@ def is_settled(state: Any, goal: Any, i: int) -> bool:
     nearest = np.inf
     for g in range(state.margins.shape[1]):
         nearest = min(nearest, state.margins[i, g] - goal.block_drift[g])
-    return nearest > reach
+    return bool(nearest > reach)
 
 
 @register_jitable
@@ -168,7 +150,7 @@ def look_again(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.nda
     search(rows, goal, desk)
     changed = settle(rows, state, goal, desk, batch)
     remember(state, goal, desk, batch)
-    move(rows, state, goal, desk, tally)
+    move(rows, state, goal, desk, tally, changed)
     return changed
 
 
@@ -243,12 +225,11 @@ def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray
             lower = math.sqrt(max(state.norms[i] + 2.0 * desk.own[p] - desk.doubt[p], 0.0))
             bound = (lower + goal.block_drift[g]) * (1.0 - goal.tiny)
             state.margins[i, g] = min(state.margins[i, g], bound)
-    desk.changes[0] = changed
     return changed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndarray) -> int:
+@jit(error_model="numpy")
+def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndarray) -> Any:
     """The nearest centre by squared differences added column by column, the first of equals.
 
     Compiled without fusing products and sums: the plain kernel must get the same bits.
@@ -263,13 +244,13 @@ def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndar
 
 
 @register_jitable
-def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any) -> None:
-    """Move the listed rows from one centre's sums to another's.
+def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed: int) -> None:
+    """Move so many listed rows from one centre's sums to another's.
 
     All at once, because a call with so many arrays counts references to each: 300 ns, more than the row itself.
     """
     columns = rows.shape[1]
-    for place in range(desk.changes[0]):
+    for place in range(changed):
         i, before = desk.moved[place], desk.before[place]
         after = state.labels[i]
         weight = state.weights[i] if len(state.weights) else 1.0
@@ -299,27 +280,18 @@ def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
             state.margins[i, g] = (lower + goal.block_drift[g]) * (1.0 - goal.tiny)
 
 
-def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Squared distance of each row from its own centre, by differences in float64."""
-    return _spread(rows, labels, centres)
-
-
 @fused
-def _spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """As in `nearest`."""
     out = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         out[i] = apart(rows, i, centres, labels[i], rows.shape[1])
     return out
 
 
-def recount(rows: np.ndarray, state: State, centres: np.ndarray) -> Moved:
-    """Sums, weights and numbers of the rows of each centre, counted afresh from the labels."""
-    sums, mass, members = _recount(rows, state, centres)
-    return Moved(sums, mass, members, 0.0, 0)
-
-
 @fused
-def _recount(rows: np.ndarray, state: Any, centres: np.ndarray) -> Any:
+def recount(rows: np.ndarray, state: State, centres: np.ndarray) -> MovedCentres:
+    """As in `nearest`."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     for i in range(rows.shape[0]):
         label = state.labels[i]
@@ -327,4 +299,4 @@ def _recount(rows: np.ndarray, state: Any, centres: np.ndarray) -> Any:
         add_row(sums, label, rows, i, weight)
         mass[label] += weight
         members[label] += 1
-    return sums, mass, members
+    return MovedCentres(sums, mass, members, 0.0, 0)

@@ -10,19 +10,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
 
-from softcount.kernels.lanes import (
-    WIDTH,
-    add,
-    aligned_zeros,
-    fill,
-    fused,
-    load,
-    load_part,
-    store,
-    store_part,
-)
+from softcount.kernels.jit import overload, register_jitable
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, store, store_part
 from softcount.kernels.reference import check_labels
 
 PAIR_CELLS = 4096
@@ -33,15 +23,6 @@ CHAIN = 4096
 
 TILE = 64
 """Rows whose scores are held before they are written: reading beside a fresh masked store stalls."""
-
-
-@register_jitable
-def sizes_of(offsets: np.ndarray, n_cells: int) -> np.ndarray:
-    """How many cells each column owns."""
-    sizes = np.empty(offsets.size, np.int64)
-    for j in range(offsets.size):
-        sizes[j] = (offsets[j + 1] if j + 1 < offsets.size else n_cells) - offsets[j]
-    return sizes
 
 
 @register_jitable
@@ -57,17 +38,13 @@ def pairs_of(sizes: np.ndarray) -> np.ndarray:
 @register_jitable
 def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: np.ndarray) -> int:
     """The cell of pair k that a row falls in."""
-    return starts[k] + codes[row, 2 * k] * sizes[2 * k + 1] + codes[row, 2 * k + 1]
-
-
-def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
-    _score(codes, offsets, table, out)
+    return int(starts[k] + codes[row, 2 * k] * sizes[2 * k + 1] + codes[row, 2 * k + 1])
 
 
 @fused
-def _score(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    sizes = sizes_of(offsets, table.shape[0])
+def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """As in `reference`."""
+    sizes = np.diff(np.append(offsets, table.shape[0]))
     starts = pairs_of(sizes)
     if starts[-1] > PAIR_CELLS or sizes.size < 2:
         for g in range(0, out.shape[1], WIDTH):
@@ -92,7 +69,7 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
                 continue
             for b in range(sizes[2 * k + 1]):
                 two = load_part(table, (offsets[2 * k + 1] + b) * n_groups + g, n_groups - g)
-                store(pairs, at, add(one, two))
+                store(pairs, at, one + two)
                 at += WIDTH
     return pairs
 
@@ -101,6 +78,7 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
 def score_paired(
     codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, g: int, out: np.ndarray
 ) -> None:
+    """Scores of eight groups from a table with a cell for every pair of levels of two columns."""
     rows, columns = codes.shape
     n_groups = out.shape[1]
     held = aligned_zeros(TILE * WIDTH)
@@ -109,16 +87,17 @@ def score_paired(
         for i in range(start, stop):
             score = fill(0.0)
             for k in range(columns // 2):
-                score = add(score, load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH))
+                score = score + load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH)
             if columns % 2:
-                score = add(score, load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH))
+                score = score + load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH)
             before = load_part(out, i * n_groups + g, n_groups - g)
-            store(held, (i - start) * WIDTH, add(before, score))
+            store(held, (i - start) * WIDTH, before + score)
         put_held(held, out, start, stop, g)
 
 
 @register_jitable
 def score_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, out: np.ndarray) -> None:
+    """Scores of eight groups, column by column."""
     rows, columns = codes.shape
     n_groups = out.shape[1]
     held = aligned_zeros(TILE * WIDTH)
@@ -127,9 +106,9 @@ def score_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: i
         for i in range(start, stop):
             score = fill(0.0)
             for j in range(columns):
-                score = add(score, load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g))
+                score = score + load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g)
             before = load_part(out, i * n_groups + g, n_groups - g)
-            store(held, (i - start) * WIDTH, add(before, score))
+            store(held, (i - start) * WIDTH, before + score)
         put_held(held, out, start, stop, g)
 
 
@@ -149,7 +128,7 @@ def count_codes_labelled(
     n_cells: int,
     n_groups: int,
 ) -> np.ndarray:
-    """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    """As in `reference`."""
     check_labels(labels, n_groups)
     return _count_labelled(codes, offsets, labels, weights, n_cells, n_groups)
 
@@ -158,7 +137,7 @@ def count_codes_labelled(
 def _count_labelled(
     codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, n_groups: int
 ) -> np.ndarray:
-    sizes = sizes_of(offsets, n_cells)
+    sizes = np.diff(np.append(offsets, n_cells))
     starts = pairs_of(sizes)
     total = np.zeros((n_cells, n_groups))
     paired = sizes.size >= 2 and starts[-1] * n_groups <= 4 * PAIR_CELLS
@@ -166,13 +145,14 @@ def _count_labelled(
     sums = empty_sums(weights, n_groups * span)
     step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
     for start in range(0, codes.shape[0], step):
-        stop = min(start + step, codes.shape[0])
+        part, heavy = codes[start : start + step], weights_from(weights, start)
         if paired:
-            tally_pairs(codes[start:stop], starts, sizes, labels[start:], weights_from(weights, start), sums)
+            tally_pairs(part, starts, sizes, labels[start:], heavy, sums)
             settle_pairs(sums, offsets, sizes, total)
         else:
-            tally_single(codes[start:stop], offsets, labels[start:], weights_from(weights, start), n_cells, sums)
-            settle_single(sums, total)
+            tally_single(part, offsets, labels[start:], heavy, n_cells, sums)
+            total += sums.reshape((n_groups, n_cells)).T
+            sums[:] = 0
     return total
 
 
@@ -181,7 +161,7 @@ def empty_sums(weights: Any, size: int) -> Any:
     raise NotImplementedError
 
 
-@overload(empty_sums, strict=False)
+@overload(empty_sums)
 def _empty_sums(weights: Any, size: Any) -> Any:
     kind = np.int32 if isinstance(weights, types.NoneType) else np.float64
     return lambda weights, size: np.zeros(size, kind)
@@ -189,6 +169,7 @@ def _empty_sums(weights: Any, size: Any) -> Any:
 
 @register_jitable
 def weights_from(weights: Any, start: int) -> Any:
+    """Row weights from a row on; None for all ones."""
     return None if weights is None else weights[start:]
 
 
@@ -239,25 +220,11 @@ def tally_single(
             sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
 
 
-@register_jitable
-def settle_single(sums: np.ndarray, total: np.ndarray) -> None:
-    """Add the sums to the total, and start again from zero."""
-    n_cells, n_groups = total.shape
-    for g in range(n_groups):
-        for cell in range(n_cells):
-            total[cell, g] += sums[g * n_cells + cell]
-            sums[g * n_cells + cell] = 0
-
-
-def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
-    """Membership of the rows of each group in each cell, (cells, groups)."""
-    return _count_soft(codes, offsets, memberships, n_cells)
-
-
 @fused
-def _count_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+    """As in `reference`."""
     n_groups = memberships.shape[1]
-    sizes = sizes_of(offsets, n_cells)
+    sizes = np.diff(np.append(offsets, n_cells))
     starts = pairs_of(sizes)
     paired = sizes.size >= 2 and starts[-1] <= PAIR_CELLS
     sums = aligned_zeros((starts[-1] if paired else n_cells) * WIDTH)
@@ -272,8 +239,11 @@ def _count_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray,
                 margin_pairs(sums, offsets, sizes, total)
             else:
                 gather_single(part, offsets, shares, g, sums)
-                margin_single(sums, total)
-        put_groups(total, g, out)
+                total += sums
+                sums[:] = 0.0
+        some = min(WIDTH, n_groups - g)
+        out[:, g : g + some] = total.reshape((n_cells, WIDTH))[:, :some]
+        total[:] = 0.0
     return out
 
 
@@ -305,7 +275,8 @@ def gather_single(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarra
 
 @register_jitable
 def add_at(sums: np.ndarray, at: int, value: Any) -> None:
-    store(sums, at, add(load(sums, at), value))
+    """Add eight numbers to those that stand at a place."""
+    store(sums, at, load(sums, at) + value)
 
 
 @register_jitable
@@ -321,20 +292,3 @@ def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
                     add_at(total, (offsets[j + 1] + b) * WIDTH, value)
                 store(sums, at, fill(0.0))
                 at += WIDTH
-
-
-@register_jitable
-def margin_single(sums: np.ndarray, total: np.ndarray) -> None:
-    """Add the sums to the total, and start again from zero."""
-    for at in range(0, sums.size, WIDTH):
-        add_at(total, at, load(sums, at))
-        store(sums, at, fill(0.0))
-
-
-@register_jitable
-def put_groups(total: np.ndarray, g: int, out: np.ndarray) -> None:
-    """Write eight groups from `g` on of the result, and start again from zero."""
-    n_cells, n_groups = out.shape
-    for cell in range(n_cells):
-        store_part(out, cell * n_groups + g, load(total, cell * WIDTH), n_groups - g)
-        store(total, cell * WIDTH, fill(0.0))

@@ -5,36 +5,41 @@ where it does not: counting 1,000,000 x 50 reals took 52 ms in a plain loop and 
 Every operation below is one LLVM vector instruction, split by LLVM on machines with narrower registers.
 
 Arrays are C order float64 and are addressed by a flat index. Numba caches a kernel by its own file only: after a change
-here or in `pairs.py`, delete the `__pycache__` of this package.
+here, in `pairs.py` or in `numerics.twofold`, delete the `__pycache__` of this package.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, models, register_jitable, register_model
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+from softcount.kernels.jit import instruction, jit, register_jitable
 
 WIDTH = 8
 """How many numbers a register holds."""
 
-fused = njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
+fused = jit(fastmath={"contract", "nsz"}, error_model="numpy")
 """Compile a kernel: products and sums may fuse, sums are never reordered."""
 
 INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, WIDTH)
 INTEGERS = ir.VectorType(INT64, WIDTH)
-MASK = ir.VectorType(ir.IntType(1), WIDTH)
 ZEROS = ir.Constant(VECTOR, [0.0] * WIDTH)
+MANTISSA = ir.Constant(INTEGERS, [52] * WIDTH)  # its bits in a double
 ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer in the low bits of a double
 SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(0.5)
 
 
-class LanesType(types.Type):
+class LanesType(types.Type):  # type: ignore[misc]  # Numba has no types for us
     """The Numba type of eight numbers."""
 
     def __init__(self) -> None:
@@ -45,7 +50,7 @@ lanes = LanesType()
 
 
 @register_model(LanesType)
-class LanesModel(models.PrimitiveModel):
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
     """Eight numbers are one LLVM vector."""
 
     def __init__(self, manager: Any, numba_type: Any) -> None:
@@ -59,22 +64,34 @@ def checked(array: Any) -> Any:
     return array
 
 
-def address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+def address(builder: Any, array: Any, index: Any) -> Any:
     """A pointer to eight numbers starting at a flat index."""
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), ir.PointerType(VECTOR))
+    return builder.bitcast(builder.gep(array.data, [index]), ir.PointerType(VECTOR))
 
 
-def spread(builder: Any, value: Any, vector: Any) -> Any:
+def shuffled(builder: Any, one: Any, other: Any, order: list[int]) -> Any:
+    """Lanes of two registers in this order, those of the other counted after those of the one."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(INT32, len(order)), order))
+
+
+def spread(builder: Any, value: Any, width: int = WIDTH) -> Any:
     """One number in every lane."""
-    blank = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(blank, value, ir.Constant(INT32, 0))
-    return builder.shuffle_vector(one, blank, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH))
+    blank = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
+    return shuffled(builder, builder.insert_element(blank, value, ir.Constant(INT32, 0)), blank, [0] * width)
 
 
-def leading(builder: Any, count: Any) -> Any:
-    """A mask of the first `count` lanes; all of them from eight up."""
-    return builder.icmp_signed("<", ir.Constant(INTEGERS, list(range(WIDTH))), spread(builder, count, INTEGERS))
+def leading(builder: Any, count: Any, width: int = WIDTH) -> Any:
+    """A mask of the first `count` lanes; all of them from the width up."""
+    places = ir.Constant(ir.VectorType(INT64, width), list(range(width)))
+    return builder.icmp_signed("<", places, spread(builder, count, width))
+
+
+def folded(builder: Any, value: Any, combine: Any) -> Any:
+    """One number from all lanes: halves, quarters and so on combined in that fixed order."""
+    width = steps = value.type.count
+    while steps := steps // 2:
+        value = combine(value, shuffled(builder, value, value, [(lane + steps) % width for lane in range(width)]))
+    return builder.extract_element(value, ir.Constant(INT32, 0))
 
 
 def call_llvm(builder: Any, name: str, returns: Any, arguments: list[Any]) -> Any:
@@ -83,215 +100,129 @@ def call_llvm(builder: Any, name: str, returns: Any, arguments: list[Any]) -> An
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
-@intrinsic
-def load(typing: Any, array: Any, index: Any) -> Any:
+@instruction(lambda array, index: lanes(checked(array), types.intp))
+def load(builder: Any, array: Any, index: Any) -> Any:
     """Eight neighbours."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(address(context, builder, signature.args[0], *args), align=8)
-
-    return lanes(checked(array), types.intp), emit
+    return builder.load(address(builder, array, index), align=8)
 
 
-@intrinsic
-def load_part(typing: Any, array: Any, index: Any, count: Any) -> Any:
+@instruction(lambda array, index, count: lanes(checked(array), types.intp, types.intp))
+def load_part(builder: Any, array: Any, index: Any, count: Any) -> Any:
     """The first `count` of eight neighbours, zeros after them; memory beyond is not touched."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = address(context, builder, signature.args[0], args[0], args[1])
-        mask = leading(builder, args[2])
-        return call_llvm(builder, "llvm.masked.load.v8f64.p0", VECTOR, [pointer, ir.Constant(INT32, 8), mask, ZEROS])
-
-    return lanes(checked(array), types.intp, types.intp), emit
+    arguments = [address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count), ZEROS]
+    return call_llvm(builder, "llvm.masked.load.v8f64.p0", VECTOR, arguments)
 
 
-@intrinsic
-def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
+@instruction(lambda array, index, value: types.void(checked(array), types.intp, lanes))
+def store(builder: Any, array: Any, index: Any, value: Any) -> None:
     """Write eight neighbours."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], address(context, builder, signature.args[0], args[0], args[1]), align=8)
-        return context.get_dummy_value()
-
-    return types.void(checked(array), types.intp, lanes), emit
+    builder.store(value, address(builder, array, index), align=8)
 
 
-@intrinsic
-def store_part(typing: Any, array: Any, index: Any, value: Any, count: Any) -> Any:
+@instruction(lambda array, index, value, count: types.void(checked(array), types.intp, lanes, types.intp))
+def store_part(builder: Any, array: Any, index: Any, value: Any, count: Any) -> None:
     """Write the first `count` of eight neighbours and leave the others alone."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = address(context, builder, signature.args[0], args[0], args[1])
-        arguments = [args[2], pointer, ir.Constant(INT32, 8), leading(builder, args[3])]
-        call_llvm(builder, "llvm.masked.store.v8f64.p0", ir.VoidType(), arguments)
-        return context.get_dummy_value()
-
-    return types.void(checked(array), types.intp, lanes, types.intp), emit
+    arguments = [value, address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count)]
+    call_llvm(builder, "llvm.masked.store.v8f64.p0", ir.VoidType(), arguments)
 
 
-@intrinsic
-def prefetch(typing: Any, array: Any, index: Any) -> Any:
+@instruction(lambda array, index: types.void(checked(array), types.intp))
+def prefetch(builder: Any, array: Any, index: Any) -> None:
     """Ask for memory that will be read soon; an index past the end is harmless."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = address(context, builder, signature.args[0], *args)
-        flags = [ir.Constant(INT32, flag) for flag in (0, 3, 1)]  # to read, keep in every cache, data
-        call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [pointer, *flags])
-        return context.get_dummy_value()
-
-    return types.void(checked(array), types.intp), emit
+    flags = [ir.Constant(INT32, flag) for flag in (0, 3, 1)]  # to read, keep in every cache, data
+    call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address(builder, array, index), *flags])
 
 
-@intrinsic
-def fill(typing: Any, value: Any) -> Any:
+@instruction(lanes(types.float64))
+def fill(builder: Any, value: Any) -> Any:
     """One number in all eight lanes."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return spread(builder, args[0], VECTOR)
-
-    return lanes(types.float64), emit
+    return spread(builder, value)
 
 
-@intrinsic
-def add(typing: Any, a: Any, b: Any) -> Any:
-    """a + b."""
-    return lanes(lanes, lanes), lambda context, builder, signature, args: builder.fadd(*args)
+def sign(operation: Any, name: str) -> None:
+    """Let kernels write this operation on two registers; LLVM has it by this name.
+
+    A product and a sum are done in one rounding where the machine can, as `fused` allows.
+    """
+    type_callable(operation)(lambda context: lambda a, b: lanes if a == b == lanes else None)
+    lower_builtin(operation, lanes, lanes)(lambda context, builder, kinds, pair: getattr(builder, name)(*pair))
 
 
-@intrinsic
-def sub(typing: Any, a: Any, b: Any) -> Any:
-    """a - b."""
-    return lanes(lanes, lanes), lambda context, builder, signature, args: builder.fsub(*args)
+sign(operator.add, "fadd")
+sign(operator.sub, "fsub")
+sign(operator.mul, "fmul")
+sign(operator.truediv, "fdiv")
 
 
-@intrinsic
-def mul(typing: Any, a: Any, b: Any) -> Any:
-    """a * b."""
-    return lanes(lanes, lanes), lambda context, builder, signature, args: builder.fmul(*args)
+def series(terms: Iterable[float]) -> Any:
+    """An instruction: the sum of these terms times powers of its number, from the highest power down."""
+    first, *others = (ir.Constant(VECTOR, [term] * WIDTH) for term in terms)
+
+    @instruction(lanes(lanes))
+    def summed(builder: Any, x: Any) -> Any:
+        return reduce(lambda total, term: builder.fadd(builder.fmul(total, x), term), others, first)
+
+    return summed
 
 
-@intrinsic
-def div(typing: Any, a: Any, b: Any) -> Any:
-    """a / b."""
-    return lanes(lanes, lanes), lambda context, builder, signature, args: builder.fdiv(*args)
-
-
-@intrinsic
-def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, in one rounding where the machine can."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(builder.fmul(args[0], args[1]), args[2])
-
-    return lanes(lanes, lanes, lanes), emit
-
-
-@intrinsic
-def larger(typing: Any, a: Any, b: Any) -> Any:
+@instruction(lanes(lanes, lanes))
+def larger(builder: Any, a: Any, b: Any) -> Any:
     """The larger of each two."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", *args), *args)
-
-    return lanes(lanes, lanes), emit
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@intrinsic
-def where_present(typing: Any, cell: Any, value: Any) -> Any:
+@instruction(lanes(lanes, lanes))
+def where_present(builder: Any, cell: Any, value: Any) -> Any:
     """The value, or zero where the cell is missing (NaN)."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("ord", args[0], args[0]), args[1], ZEROS)
-
-    return lanes(lanes, lanes), emit
+    return builder.select(builder.fcmp_ordered("ord", cell, cell), value, ZEROS)
 
 
-@intrinsic
-def where_above(typing: Any, a: Any, b: Any, value: Any) -> Any:
+@instruction(lanes(lanes, lanes, lanes))
+def where_above(builder: Any, a: Any, b: Any, value: Any) -> Any:
     """The value, or zero where a is not above b."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], ZEROS)
-
-    return lanes(lanes, lanes, lanes), emit
+    return builder.select(builder.fcmp_ordered(">", a, b), value, ZEROS)
 
 
-@intrinsic
-def where_leading(typing: Any, count: Any, a: Any, b: Any) -> Any:
+@instruction(lanes(types.intp, lanes, lanes))
+def where_leading(builder: Any, count: Any, a: Any, b: Any) -> Any:
     """a in the first `count` lanes, b in the others."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(leading(builder, args[0]), args[1], args[2])
-
-    return lanes(types.intp, lanes, lanes), emit
+    return builder.select(leading(builder, count), a, b)
 
 
-def folded(builder: Any, value: Any, combine: Any) -> Any:
-    """One number from eight: halves, quarters and neighbours combined in that fixed order."""
-    for steps in (4, 2, 1):
-        order = ir.Constant(ir.VectorType(INT32, WIDTH), [(lane + steps) % WIDTH for lane in range(WIDTH)])
-        value = combine(value, builder.shuffle_vector(value, value, order))
-    return builder.extract_element(value, ir.Constant(INT32, 0))
-
-
-@intrinsic
-def sum_of(typing: Any, value: Any) -> Any:
+@instruction(types.float64(lanes))
+def sum_of(builder: Any, value: Any) -> Any:
     """The sum of the eight lanes."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return folded(builder, args[0], builder.fadd)
-
-    return types.float64(lanes), emit
+    return folded(builder, value, builder.fadd)
 
 
-@intrinsic
-def largest_of(typing: Any, value: Any) -> Any:
+@instruction(types.float64(lanes))
+def largest_of(builder: Any, value: Any) -> Any:
     """The largest of the eight lanes."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return folded(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-
-    return types.float64(lanes), emit
+    return folded(builder, value, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
-@intrinsic
-def times_power(typing: Any, value: Any, rounded: Any) -> Any:
+@instruction(lanes(lanes, lanes))
+def times_power(builder: Any, value: Any, rounded: Any) -> Any:
     """The value times two to the integer held in the low bits of `rounded` (a number plus ROUNDER)."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits, power = (builder.bitcast(arg, INTEGERS) for arg in args)
-        shifted = builder.shl(power, ir.Constant(INTEGERS, [52] * WIDTH))
-        return builder.bitcast(builder.add(bits, shifted), VECTOR)
-
-    return lanes(lanes, lanes), emit
+    bits, power = (builder.bitcast(number, INTEGERS) for number in (value, rounded))
+    return builder.bitcast(builder.add(bits, builder.shl(power, MANTISSA)), VECTOR)
 
 
-@intrinsic
-def power_part(typing: Any, value: Any) -> Any:
+@instruction(lanes(lanes))
+def power_part(builder: Any, value: Any) -> Any:
     """The integer k, as a number, with value = 2**k * rest and rest in [sqrt(0.5), sqrt(2))."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        power = _power(builder, builder.bitcast(args[0], INTEGERS))
-        return builder.sitofp(power, VECTOR)
-
-    return lanes(lanes), emit
+    return builder.sitofp(_power(builder, builder.bitcast(value, INTEGERS)), VECTOR)
 
 
-@intrinsic
-def rest_part(typing: Any, value: Any) -> Any:
+@instruction(lanes(lanes))
+def rest_part(builder: Any, value: Any) -> Any:
     """The rest that `power_part` leaves."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.bitcast(args[0], INTEGERS)
-        shifted = builder.shl(_power(builder, bits), ir.Constant(INTEGERS, [52] * WIDTH))
-        return builder.bitcast(builder.sub(bits, shifted), VECTOR)
-
-    return lanes(lanes), emit
+    bits = builder.bitcast(value, INTEGERS)
+    return builder.bitcast(builder.sub(bits, builder.shl(_power(builder, bits), MANTISSA)), VECTOR)
 
 
 def _power(builder: Any, bits: Any) -> Any:
-    above = builder.sub(bits, ir.Constant(INTEGERS, [SQRT_HALF] * WIDTH))
-    return builder.ashr(above, ir.Constant(INTEGERS, [52] * WIDTH))
+    return builder.ashr(builder.sub(bits, ir.Constant(INTEGERS, [SQRT_HALF] * WIDTH)), MANTISSA)
 
 
 @register_jitable

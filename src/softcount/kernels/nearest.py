@@ -63,7 +63,7 @@ class Goal(NamedTuple):
     bounded: bool
 
 
-class Moved(NamedTuple):
+class MovedCentres(NamedTuple):
     """Sums, weights and numbers of rows that centres gained, how far the cost fell, and how many rows changed."""
 
     sums: np.ndarray
@@ -121,7 +121,7 @@ def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([halves.reshape(blocks, 1, width), lines], axis=1), dtype)
 
 
-def advance(rows: Rows, state: State, goal: Goal) -> Moved:
+def advance(rows: Rows, state: State, goal: Goal) -> MovedCentres:
     """Give every row the label of its nearest centre; what changed comes back.
 
     A row without a label lowers no cost: its squared distance counts as a rise.
@@ -141,15 +141,15 @@ def advance(rows: Rows, state: State, goal: Goal) -> Moved:
             _count(tile[moved], before, now, weights, (sums, mass, members))
             part.labels[moved] = now
             changed += len(moved)
-    return Moved(sums, mass, members, fall, changed)
+    return MovedCentres(sums, mass, members, fall, changed)
 
 
 def nearest(rows: Rows, goal: Goal) -> np.ndarray:
     """The nearest centre of each row."""
     if is_wide(rows):
-        return squares(rows, goal).argmin(axis=1)
+        return np.asarray(squares(rows, goal).argmin(axis=1))
     scores = goal.half - np.asarray(rows @ goal.near.T)
-    labels = scores.argmin(axis=1)
+    labels: np.ndarray = scores.argmin(axis=1)
     least = scores[np.arange(len(labels)), labels]
     doubt = goal.slack * (squared_norms(rows) + goal.furthest)
     close = (scores <= (least + doubt)[:, None]).sum(axis=1) > 1
@@ -163,7 +163,7 @@ def nearest(rows: Rows, goal: Goal) -> np.ndarray:
 
 def is_wide(rows: Rows) -> bool:
     """Whether rows are sparse and too wide to be made dense; narrow ones are, and get the labels of dense ones."""
-    return sparse.issparse(rows) and rows.shape[1] > WIDE
+    return bool(sparse.issparse(rows) and rows.shape[1] > WIDE)
 
 
 def squares(rows: Rows, goal: Goal) -> np.ndarray:
@@ -182,12 +182,14 @@ def squares(rows: Rows, goal: Goal) -> np.ndarray:
 
 
 def squared_norms(rows: Rows) -> np.ndarray:
+    """The squared length of each row, in float64."""
     if sparse.issparse(rows):
         return _row_sums(np.square(rows.data, dtype=np.float64), rows)
-    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
 def densely(rows: Rows) -> np.ndarray:
+    """Rows as a plain array of float64."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 
@@ -208,7 +210,7 @@ def _sparse_spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.nd
     own = np.repeat(labels, np.diff(rows.indptr))
     at = centres[own, rows.indices]
     ends = np.einsum("kj,kj->k", centres, centres)[labels]
-    return np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0)
+    return np.asarray(np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0))
 
 
 def _row_sums(cells: np.ndarray, like: Rows) -> np.ndarray:
@@ -218,10 +220,10 @@ def _row_sums(cells: np.ndarray, like: Rows) -> np.ndarray:
 
 def _falls(rows: Rows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
     was = np.where(before >= 0, spread(rows, before, centres), 0.0)
-    return was - spread(rows, now, centres)
+    return np.asarray(was - spread(rows, now, centres))
 
 
-def recount(rows: Rows, state: State, centres: np.ndarray) -> Moved:
+def recount(rows: Rows, state: State, centres: np.ndarray) -> MovedCentres:
     """Sums, weights and numbers of the rows of each centre, counted afresh from the labels."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     step = max(16, TILE // len(centres))
@@ -229,13 +231,13 @@ def recount(rows: Rows, state: State, centres: np.ndarray) -> Moved:
         tile, part = rows[start : start + step], state.part(start, start + step)
         weights = part.weights if len(part.weights) else np.ones(tile.shape[0])
         _count(tile, np.full(tile.shape[0], -1), part.labels, weights, (sums, mass, members))
-    return Moved(sums, mass, members, 0.0, 0)
+    return MovedCentres(sums, mass, members, 0.0, 0)
 
 
-Tally = tuple[np.ndarray, np.ndarray, np.ndarray]
+CentreSums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: Tally) -> None:
+def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: CentreSums) -> None:
     """Move rows from the sums of one label to those of another, in place; from -1 they come new."""
     sums, mass, members = tally
     count, left = len(sums), before >= 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from softcount.kernels.jit import jit
 
 
-@njit(nogil=True, cache=True)
-def mark_padded(letters, delimiter, marks):  # pragma: no cover - compiled
+@jit()
+def mark_padded(letters: Any, delimiter: Any, marks: Any) -> Any:
     """Write 1 where a cell begins (at its sign, if it has one) with 0 and another digit; `letters` has 3 more bytes.
 
     `marks[i]` is about the cell after the delimiter or blank at `letters[i]`. No branches, so that it vectorises.
@@ -22,8 +25,8 @@ def mark_padded(letters, delimiter, marks):  # pragma: no cover - compiled
         marks[i] = np.uint8(opens & (plain | signed))
 
 
-@njit(nogil=True, cache=True)
-def columns_of(letters, delimiter, marks, found):  # pragma: no cover - compiled
+@jit()
+def columns_of(letters: Any, delimiter: Any, marks: Any, found: Any) -> Any:
     """Set `found` for the columns of the marked cells, counting delimiters back to the start of the line."""
     for i in range(marks.size):
         if marks[i]:

@@ -5,41 +5,24 @@ Compiled without leave to fuse products and sums, on which the error terms below
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
-from numba import njit
 
-exact = njit(nogil=True, cache=True, error_model="numpy")
+from softcount.kernels.jit import jit
+from softcount.numerics import twofold
 
-SPLITTER = 134217729.0  # 2**27 + 1 halves the bits of a double
+exact = jit(error_model="numpy")
 
+Pair = tuple[float, float]
 
-@exact
-def two_sum(a: float, b: float) -> tuple[float, float]:
-    """a + b, and what rounding lost."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+two_sum: Callable[[float, float], Pair] = exact(cast(Any, twofold.two_sum))
+two_product: Callable[[float, float], Pair] = exact(cast(Any, twofold.two_product))
 
 
 @exact
-def halves(a: float) -> tuple[float, float]:
-    """a as a sum of two numbers of 26 bits."""
-    scaled = SPLITTER * a
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
-@exact
-def two_product(a: float, b: float) -> tuple[float, float]:
-    """a * b, and what rounding lost."""
-    product = a * b
-    a_high, a_low = halves(a)
-    b_high, b_low = halves(b)
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@exact
-def add_pairs(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+def add_pairs(a: Pair, b: Pair) -> Pair:
     """a + b of two pairs."""
     high, low = two_sum(a[0], b[0])
     extra, rest = two_sum(a[1], b[1])
@@ -48,14 +31,14 @@ def add_pairs(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, fl
 
 
 @exact
-def multiply_pairs(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+def multiply_pairs(a: Pair, b: Pair) -> Pair:
     """a * b of two pairs."""
     high, low = two_product(a[0], b[0])
     return two_sum(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 
 @exact
-def shift_sums(high: np.ndarray, low: np.ndarray, shift: tuple[float, float]) -> None:
+def shift_sums(high: np.ndarray, low: np.ndarray, shift: Pair) -> None:
     """Turn (n, sum t, sum t^2) into the same three of d = t + shift, in place and in pairs."""
     count, total, square = (high[0], low[0]), (high[1], low[1]), (high[2], low[2])
     moved = add_pairs(total, multiply_pairs(count, shift))

@@ -6,15 +6,12 @@ factoring leaves of the others is their conditional covariance, and what it does
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba.extending import register_jitable
 
-from softcount.kernels.blocks import plain_rows
-from softcount.kernels.lanes import fused
+from softcount.kernels.blocks import fused_rows
+from softcount.kernels.jit import register_jitable
 from softcount.kernels.pairs import two_sum
-from softcount.kernels.reference_blocks import anchored
+from softcount.kernels.reference_blocks import Sums, anchored
 
 TILE = 64
 """Rows of one pattern taken at once."""
@@ -22,23 +19,12 @@ TILE = 64
 CHAIN = 256
 """Rows added plainly before their sums join the pairs."""
 
-Sums = tuple[np.ndarray, np.ndarray]
 
-
+@fused_rows
 def score_patterns(
     rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distances (rows, groups) of what is there of each row, and the log root determinants (patterns, groups).
-
-    Pattern p has rows starts[p] to starts[p + 1]; `centres` are as in `score_centred`.
-    """
-    return _score_patterns(plain_rows(rows), starts, scales, centres, covariances)
-
-
-@fused
-def _score_patterns(
-    rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
-) -> Any:
+    """As in `reference_blocks`."""
     groups, columns = centres.shape[0], rows.shape[1]
     distances = np.zeros((rows.shape[0], groups))
     dets = np.zeros((starts.size - 1, groups))
@@ -61,17 +47,9 @@ def _score_patterns(
 @register_jitable
 def put_order(row: np.ndarray, order: np.ndarray) -> int:
     """Columns that are there first, the others after them; how many are there comes back."""
-    seen = 0
-    for j in range(row.size):
-        if not np.isnan(row[j]):
-            order[seen] = j
-            seen += 1
-    hole = seen
-    for j in range(row.size):
-        if np.isnan(row[j]):
-            order[hole] = j
-            hole += 1
-    return seen
+    there, holes = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+    order[: there.size], order[there.size :] = there, holes
+    return there.size
 
 
 @register_jitable
@@ -130,16 +108,13 @@ def count_patterns(
     centres: np.ndarray,
     covariances: np.ndarray,
 ) -> Sums:
-    """Expected rows, sums and products by membership, holes at their conditional expectations; pairs as in `blocks`.
-
-    A row with nothing in it is not counted.
-    """
-    high, low = _count_patterns(plain_rows(rows), starts, memberships, units, centres, covariances)
+    """As in `reference_blocks`."""
+    high, low = _count_patterns(rows, starts, memberships, units, centres, covariances)
     high, low = (np.triu(part) + np.triu(part, 1).swapaxes(1, 2) for part in (high, low))
     return anchored(high, low, np.ascontiguousarray(centres[:, 0]), units[0], units[1])
 
 
-@fused
+@fused_rows
 def _count_patterns(
     rows: np.ndarray,
     starts: np.ndarray,

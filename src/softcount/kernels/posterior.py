@@ -6,33 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from softcount.kernels.lanes import (
-    ROUNDER,
-    WIDTH,
-    add,
-    aligned_zeros,
-    div,
-    fill,
-    fma,
-    fused,
-    larger,
-    largest_of,
-    load,
-    load_part,
-    mul,
-    padded,
-    power_part,
-    rest_part,
-    store,
-    store_part,
-    sub,
-    sum_of,
-    times_power,
-    where_above,
-    where_leading,
-)
+from softcount.kernels import lanes
+from softcount.kernels.jit import register_jitable
+from softcount.kernels.lanes import WIDTH, fill, fused, load, load_part, padded, store, store_part, where_leading
 
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # 32 bits of ln 2, so that k * LN2_HIGH is exact
@@ -43,6 +20,9 @@ LOWEST = -708.0
 SCRATCH = 4096
 """Numbers held between reading and writing a tile: 32 KB, most of the first cache."""
 
+exp_series = lanes.series(1 / math.factorial(power) for power in range(13, -1, -1))
+log_series = lanes.series(2 / odd for odd in range(23, 1, -2))
+
 
 @register_jitable
 def exp_lanes(x: Any) -> Any:
@@ -50,24 +30,10 @@ def exp_lanes(x: Any) -> Any:
 
     x = k ln 2 + r with |r| <= 0.347; the series of exp(r) to r^13 / 13! errs by less than 4e-18.
     """
-    rounded = fma(x, fill(LOG2_E), fill(ROUNDER))
-    k = sub(rounded, fill(ROUNDER))
-    r = fma(k, fill(-LN2_LOW), fma(k, fill(-LN2_HIGH), x))
-    s = fill(1 / 6227020800)
-    s = fma(s, r, fill(1 / 479001600))
-    s = fma(s, r, fill(1 / 39916800))
-    s = fma(s, r, fill(1 / 3628800))
-    s = fma(s, r, fill(1 / 362880))
-    s = fma(s, r, fill(1 / 40320))
-    s = fma(s, r, fill(1 / 5040))
-    s = fma(s, r, fill(1 / 720))
-    s = fma(s, r, fill(1 / 120))
-    s = fma(s, r, fill(1 / 24))
-    s = fma(s, r, fill(1 / 6))
-    s = fma(s, r, fill(0.5))
-    s = fma(s, r, fill(1.0))
-    s = fma(s, r, fill(1.0))
-    return where_above(x, fill(LOWEST), times_power(s, rounded))
+    rounded = x * fill(LOG2_E) + fill(lanes.ROUNDER)
+    k = rounded - fill(lanes.ROUNDER)
+    r = k * fill(-LN2_LOW) + (k * fill(-LN2_HIGH) + x)
+    return lanes.where_above(x, fill(LOWEST), lanes.times_power(exp_series(r), rounded))
 
 
 @register_jitable
@@ -76,35 +42,21 @@ def log_lanes(x: Any) -> Any:
 
     x = 2^k m with m within a factor sqrt(2) of one; log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series in s^2.
     """
-    k, m = power_part(x), rest_part(x)
-    f = sub(m, fill(1.0))
-    s = div(f, add(m, fill(1.0)))
-    z = mul(s, s)
-    t = fill(2 / 23)
-    t = fma(t, z, fill(2 / 21))
-    t = fma(t, z, fill(2 / 19))
-    t = fma(t, z, fill(2 / 17))
-    t = fma(t, z, fill(2 / 15))
-    t = fma(t, z, fill(2 / 13))
-    t = fma(t, z, fill(2 / 11))
-    t = fma(t, z, fill(2 / 9))
-    t = fma(t, z, fill(2 / 7))
-    t = fma(t, z, fill(2 / 5))
-    t = fma(t, z, fill(2 / 3))
-    tail = fma(k, fill(LN2_LOW), mul(mul(s, z), t))
-    return fma(k, fill(LN2_HIGH), fma(s, fill(2.0), tail))
+    k, m = lanes.power_part(x), lanes.rest_part(x)
+    f = m - fill(1.0)
+    s = f / (m + fill(1.0))
+    z = s * s
+    tail = k * fill(LN2_LOW) + s * z * log_series(z)
+    return k * fill(LN2_HIGH) + (s * fill(2.0) + tail)
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """Turn log joint into memberships in place; the log evidence of each row comes back.
-
-    A row impossible in every group gets memberships of zero and evidence -inf.
-    """
+    """As in `reference`."""
     return _normalise(joint, None)
 
 
 def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """As `normalise`, memberships times the row's weight; the evidence is not weighted."""
+    """As in `reference`."""
     return _normalise(joint, weights)
 
 
@@ -115,7 +67,7 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
     evidence = np.empty(rows)
     width = padded(groups)
     tile = max(WIDTH, SCRATCH // max(width, 1))
-    powers = aligned_zeros(tile * width)
+    powers = lanes.aligned_zeros(tile * width)
     # Read a tile, then write it: a load beside a fresh masked store stalls (1,000,000 x 2 took 63 ms, now 16).
     for start in range(0, rows, tile):
         stop = min(start + tile, rows)
@@ -126,7 +78,7 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
             share = 1.0 if weights is None else weights[i]
             row_put(joint, i, share / evidence[i] if evidence[i] > 0.0 else 0.0, powers, (i - start) * width)
     for i in range(0, rows, WIDTH):
-        total = add(load_part(peaks, i, rows - i), log_lanes(load_part(evidence, i, rows - i)))
+        total = load_part(peaks, i, rows - i) + log_lanes(load_part(evidence, i, rows - i))
         store_part(evidence, i, total, rows - i)
     return evidence
 
@@ -139,8 +91,8 @@ def row_peak(joint: np.ndarray, row: int) -> float:
     peak = floor
     for g in range(0, groups, WIDTH):
         part = load_part(joint, row * groups + g, groups - g)
-        peak = larger(peak, where_leading(groups - g, part, floor))
-    return largest_of(peak)
+        peak = lanes.larger(peak, where_leading(groups - g, part, floor))
+    return float(lanes.largest_of(peak))
 
 
 @register_jitable
@@ -150,10 +102,10 @@ def row_exp(joint: np.ndarray, row: int, peak: float, powers: np.ndarray, at: in
     shift = fill(peak if peak > -np.inf else 0.0)
     total = fill(0.0)
     for g in range(0, groups, WIDTH):
-        power = exp_lanes(sub(load_part(joint, row * groups + g, groups - g), shift))
+        power = exp_lanes(load_part(joint, row * groups + g, groups - g) - shift)
         store(powers, at + g, power)
-        total = add(total, where_leading(groups - g, power, fill(0.0)))
-    return sum_of(total)
+        total = total + where_leading(groups - g, power, fill(0.0))
+    return float(lanes.sum_of(total))
 
 
 @register_jitable
@@ -161,22 +113,4 @@ def row_put(joint: np.ndarray, row: int, factor: float, powers: np.ndarray, at: 
     """Write a row's powers times a factor."""
     groups = joint.shape[1]
     for g in range(0, groups, WIDTH):
-        store_part(joint, row * groups + g, mul(load(powers, at + g), fill(factor)), groups - g)
-
-
-@fused
-def exp_array(x: np.ndarray) -> np.ndarray:
-    """exp of a flat array: the series that `normalise` uses, by itself."""
-    out = np.empty(x.size)
-    for at in range(0, x.size, WIDTH):
-        store_part(out, at, exp_lanes(load_part(x, at, x.size - at)), x.size - at)
-    return out
-
-
-@fused
-def log_array(x: np.ndarray) -> np.ndarray:
-    """Natural log of a flat array of normal positive numbers: the series that `normalise` uses, by itself."""
-    out = np.empty(x.size)
-    for at in range(0, x.size, WIDTH):
-        store_part(out, at, log_lanes(load_part(x, at, x.size - at)), x.size - at)
-    return out
+        store_part(joint, row * groups + g, load(powers, at + g) * fill(factor), groups - g)

@@ -6,27 +6,13 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
 
-from softcount.kernels.lanes import (
-    WIDTH,
-    add,
-    aligned_zeros,
-    fill,
-    fma,
-    fused,
-    load,
-    load_part,
-    mul,
-    padded,
-    prefetch,
-    store,
-    store_part,
-    sub,
-    where_present,
-)
+from softcount.kernels import lanes
+from softcount.kernels.jit import overload, register_jitable
+from softcount.kernels.lanes import WIDTH, fill, fused, load, load_part, padded, store, store_part, where_present
 from softcount.kernels.pairs import shift_all
 from softcount.kernels.reference import check_labels
+from softcount.kernels.reference_blocks import Sums
 
 TILE = 64
 """Rows taken at once: few enough that 50 columns stay in the first cache (copying 256 costs half as much again)."""
@@ -40,15 +26,13 @@ AHEAD = 1024
 STATS = 3
 """Numbers kept per group and column: n, sum, sum of squares."""
 
-Sums = tuple[np.ndarray, np.ndarray]
-
 
 def tile_of(reals: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop` in C order: a view where they are, else a copy."""
     raise NotImplementedError
 
 
-@overload(tile_of, strict=False)
+@overload(tile_of)
 def _tile_of(reals: Any, start: Any, stop: Any) -> Any:
     if isinstance(reals, types.Array) and reals.layout == "C":
         return lambda reals, start, stop: reals[start:stop]
@@ -73,10 +57,7 @@ def count_reals_labelled(
     anchors: np.ndarray,
     scales: np.ndarray,
 ) -> Sums:
-    """Count, sum and sum of squares of (x - anchor) * scale per group and column, (groups, columns, 3) in pairs.
-
-    Rows labelled -1 are left out. Sums run around each group's centre and move to the anchor at the end.
-    """
+    """As in `reference`."""
     check_labels(labels, len(centres))
     high, low = _count_labelled(reals, labels, weights, centres, scales)
     shift_all(high, low, centres, anchors, scales)
@@ -90,9 +71,9 @@ def _count_labelled(
     n_groups, columns = centres.shape
     steps = steps_of(centres, scales)
     span = STATS * padded(columns)
-    sums = aligned_zeros(n_groups * span)
-    high = aligned_zeros(n_groups * span)
-    low = aligned_zeros(n_groups * span)
+    sums = lanes.aligned_zeros(n_groups * span)
+    high = lanes.aligned_zeros(n_groups * span)
+    low = lanes.aligned_zeros(n_groups * span)
     since = np.zeros(n_groups, np.int64)
     for start in range(0, reals.shape[0], TILE):
         tile = tile_of(reals, start, min(start + TILE, reals.shape[0]))
@@ -118,7 +99,7 @@ def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """
     n_groups, columns = centres.shape
     width = padded(columns)
-    steps = aligned_zeros(n_groups * 2 * width)
+    steps = lanes.aligned_zeros(n_groups * 2 * width)
     for g in range(n_groups):
         for j in range(columns):
             at = (g * width + j // WIDTH * WIDTH) * 2 + j % WIDTH
@@ -134,15 +115,15 @@ def add_row(tile: np.ndarray, row: int, weight: float, steps: np.ndarray, group:
     width = padded(columns)
     heavy = fill(weight)
     for j in range(0, columns, WIDTH):
-        prefetch(tile, row * columns + j + AHEAD)
+        lanes.prefetch(tile, row * columns + j + AHEAD)
         cell = load_part(tile, row * columns + j, columns - j)
         at = group * width + j
-        t = where_present(cell, fma(cell, load(steps, 2 * at), load(steps, 2 * at + WIDTH)))
-        wt = mul(heavy, t)
+        t = where_present(cell, cell * load(steps, 2 * at) + load(steps, 2 * at + WIDTH))
+        wt = heavy * t
         at *= STATS
-        store(sums, at, add(load(sums, at), where_present(cell, heavy)))
-        store(sums, at + WIDTH, add(load(sums, at + WIDTH), wt))
-        store(sums, at + 2 * WIDTH, fma(wt, t, load(sums, at + 2 * WIDTH)))
+        store(sums, at, load(sums, at) + where_present(cell, heavy))
+        store(sums, at + WIDTH, load(sums, at + WIDTH) + wt)
+        store(sums, at + 2 * WIDTH, wt * t + load(sums, at + 2 * WIDTH))
 
 
 @register_jitable
@@ -158,30 +139,25 @@ def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span:
 def add_to_pair(high: np.ndarray, low: np.ndarray, at: int, value: Any) -> None:
     """Eight two-sums: the rounding of `high` goes to `low`."""
     before = load(high, at)
-    total = add(before, value)
-    part = sub(total, before)
-    lost = add(sub(before, sub(total, part)), sub(value, part))
+    total = before + value
+    part = total - before
+    lost = before - (total - part) + (value - part)
     store(high, at, total)
-    store(low, at, add(load(low, at), lost))
+    store(low, at, load(low, at) + lost)
 
 
 @register_jitable
 def unpacked(packed: np.ndarray, n_groups: int, columns: int) -> np.ndarray:
     """(groups, columns, 3) from registers of eight columns."""
-    out = np.empty((n_groups, columns, STATS))
     width = padded(columns)
-    for g in range(n_groups):
-        for j in range(columns):
-            at = (g * width + j // WIDTH * WIDTH) * STATS + j % WIDTH
-            for stat in range(STATS):
-                out[g, j, stat] = packed[at + stat * WIDTH]
-    return out
+    by_column = packed.reshape((n_groups, width // WIDTH, STATS, WIDTH)).transpose((0, 1, 3, 2))
+    return np.ascontiguousarray(by_column).reshape((n_groups, width, STATS))[:, :columns].copy()
 
 
 def count_reals_soft(
     reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As `count_reals_labelled`, every row belonging to every group by its membership."""
+    """As in `reference`."""
     high, low = _count_soft(reals, memberships, centres, scales)
     shift_all(high, low, centres, anchors, scales)
     return high, low
@@ -192,8 +168,8 @@ def _count_soft(reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray,
     n_groups, columns = centres.shape
     steps = steps_of(centres, scales)
     width = padded(columns)
-    high = aligned_zeros(n_groups * STATS * width)
-    low = aligned_zeros(n_groups * STATS * width)
+    high = lanes.aligned_zeros(n_groups * STATS * width)
+    low = lanes.aligned_zeros(n_groups * STATS * width)
     for start in range(0, reals.shape[0], TILE):
         tile = tile_of(reals, start, min(start + TILE, reals.shape[0]))
         shares = memberships[start : start + tile.shape[0]]
@@ -215,27 +191,21 @@ def add_tile(
     for i in range(tile.shape[0]):
         cell = load_part(tile, i * columns + j, columns - j)
         share = fill(shares[i, g])
-        t = where_present(cell, fma(cell, scale, minus))
-        wt = mul(share, t)
-        count = add(count, where_present(cell, share))
-        total = add(total, wt)
-        square = fma(wt, t, square)
+        t = where_present(cell, cell * scale + minus)
+        wt = share * t
+        count = count + where_present(cell, share)
+        total = total + wt
+        square = wt * t + square
     add_to_pair(high, low, at * STATS, count)
     add_to_pair(high, low, at * STATS + WIDTH, total)
     add_to_pair(high, low, at * STATS + 2 * WIDTH, square)
 
 
+@fused
 def score_reals(
     reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
 ) -> None:
-    """Add each row's normal log-density under each group to `out` (rows, groups); a missing cell adds nothing."""
-    _score(reals, means, inverse_sds, constants, out)
-
-
-@fused
-def _score(
-    reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
-) -> None:
+    """As in `reference`."""
     bells = bells_of(means, inverse_sds, constants)
     for start in range(0, reals.shape[0], TILE):
         tile = tile_of(reals, start, min(start + TILE, reals.shape[0]))
@@ -248,7 +218,7 @@ def _score(
 def bells_of(means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray) -> np.ndarray:
     """Per register of groups and column: eight means, eight inverse deviations, eight constants."""
     n_groups, columns = means.shape
-    bells = aligned_zeros(padded(n_groups) * columns * 3)
+    bells = lanes.aligned_zeros(padded(n_groups) * columns * 3)
     for g in range(n_groups):
         for j in range(columns):
             at = (g // WIDTH * columns + j) * 3 * WIDTH + g % WIDTH
@@ -267,7 +237,7 @@ def score_four(tile: np.ndarray, i: int, bells: np.ndarray, g: int, out: np.ndar
     c0, c1, c2, c3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
     for j in range(columns):
-        prefetch(tile, i * columns + 4 * j + AHEAD)
+        lanes.prefetch(tile, i * columns + 4 * j + AHEAD)
         at = (g // WIDTH * columns + j) * 3 * WIDTH
         mean, inverse, constant = load(bells, at), load(bells, at + WIDTH), load(bells, at + 2 * WIDTH)
         q0, c0 = add_cell(fill(tile[i, j]), mean, inverse, constant, q0, c0)
@@ -286,8 +256,8 @@ def score_four(tile: np.ndarray, i: int, bells: np.ndarray, g: int, out: np.ndar
 @register_jitable
 def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, base: Any) -> Any:
     """One cell's squared distance and constant, under eight groups."""
-    z = where_present(cell, mul(sub(cell, mean), inverse))
-    return fma(z, z, square), add(base, where_present(cell, constant))
+    z = where_present(cell, (cell - mean) * inverse)
+    return z * z + square, base + where_present(cell, constant)
 
 
 @register_jitable
@@ -295,5 +265,5 @@ def put_score(out: np.ndarray, row: int, g: int, square: Any, base: Any) -> None
     """Add base - square / 2 to eight groups of a row of the scores."""
     n_groups = out.shape[1]
     at = row * n_groups + g
-    score = fma(square, fill(-0.5), base)
-    store_part(out, at, add(load_part(out, at, n_groups - g), score), n_groups - g)
+    score = square * fill(-0.5) + base
+    store_part(out, at, load_part(out, at, n_groups - g) + score, n_groups - g)

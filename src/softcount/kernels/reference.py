@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from softcount.kernels.reference_bags import count_bags_labelled, count_bags_soft, score_bags  # noqa: F401
 from softcount.kernels.reference_blocks import (  # noqa: F401
+    Sums,
+    blocks_of,
     count_centred,
     count_patterns,
     count_products,
@@ -24,8 +25,6 @@ SHORT = 64
 
 BLOCK = 4096
 """Rows of codes counted at once: bounds the memory used and the rounding of long sums."""
-
-Sums = tuple[np.ndarray, np.ndarray]
 
 
 def check_labels(labels: np.ndarray, n_groups: int) -> None:
@@ -142,7 +141,7 @@ def count_codes_labelled(
     check_labels(labels, n_groups)
     total = np.zeros(n_cells * n_groups)
     known = labels >= 0
-    for rows in _blocks(len(codes)):
+    for rows in blocks_of(len(codes), BLOCK):
         kept = known[rows]
         cells = (codes[rows][kept] + offsets.astype(np.intp)) * n_groups + labels[rows][kept, None]
         heavy = None if weights is None else np.repeat(weights[rows][kept], codes.shape[1])
@@ -153,15 +152,11 @@ def count_codes_labelled(
 def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
     """Membership of the rows of each group in each cell, (cells, groups)."""
     total = np.zeros((n_cells, memberships.shape[1]))
-    for rows in _blocks(len(codes)):
+    for rows in blocks_of(len(codes), BLOCK):
         cells = (codes[rows] + offsets.astype(np.intp)).ravel()
         for g, share in enumerate(memberships[rows].T):
             total[:, g] += np.bincount(cells, np.repeat(share, codes.shape[1]), n_cells)
     return total
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(start, start + BLOCK) for start in range(0, rows, BLOCK))
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
@@ -175,7 +170,7 @@ def normalise(joint: np.ndarray) -> np.ndarray:
         np.exp(joint, out=joint)
         sums = joint.sum(axis=1)
         joint /= np.where(sums == 0.0, 1.0, sums)[:, None]
-        return peaks + np.log(sums)
+        return np.asarray(peaks + np.log(sums))
 
 
 def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -183,3 +178,45 @@ def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
     evidence = normalise(joint)
     joint *= weights[:, None]
     return evidence
+
+
+# Sparse rows: row i holds column `ids[j]` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`, which need not
+# begin at 0.
+
+
+def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """Add to `out` (rows, groups) each row's counts times the `table` (columns, groups)."""
+    out += _matrix(indptr, ids, counts, len(table)) @ table
+
+
+def count_bags_soft(
+    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
+) -> np.ndarray:
+    """Counts of every column in every group, (columns, groups), each row shared out by its memberships."""
+    return np.ascontiguousarray(_matrix(indptr, ids, counts, width).T @ memberships)
+
+
+def count_bags_labelled(
+    indptr: np.ndarray,
+    ids: np.ndarray,
+    counts: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    out: np.ndarray,
+) -> None:
+    """Add to `out` (columns, groups) the counts of every column in every group; rows labelled -1 are left out."""
+    from scipy import sparse
+
+    width, groups = out.shape
+    check_labels(labels, groups)
+    known = np.flatnonzero(labels >= 0)
+    weight = np.ones(len(known)) if weights is None else weights[known]
+    members = sparse.csr_matrix((weight, (known, labels[known])), shape=(len(labels), groups))
+    out += (_matrix(indptr, ids, counts, width).T @ members).toarray()
+
+
+def _matrix(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, width: int) -> Any:
+    from scipy import sparse
+
+    first, last = indptr[0], indptr[-1]
+    return sparse.csr_matrix((counts[first:last], ids[first:last], indptr - first), shape=(len(indptr) - 1, width))

@@ -48,8 +48,9 @@ def features_of(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((len(t), 1)), t, t[:, first] * t[:, second]], axis=1)
 
 
-def blocks_of(rows: int) -> Iterator[slice]:
-    return (slice(start, start + BLOCK) for start in range(0, rows, BLOCK))
+def blocks_of(rows: int, size: int = BLOCK) -> Iterator[slice]:
+    """Rows a block at a time."""
+    return (slice(start, start + size) for start in range(0, rows, size))
 
 
 def expect_products(
@@ -149,11 +150,10 @@ def anchored(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np
     n = table[:, :1, 0]
     with np.errstate(all="ignore"):
         total = table[:, 0, 1:]
-        moved = total + shift * n.broadcast((groups, d))
-        square = (groups, d, d)
+        moved = total + shift * n
         # sum (t + s)(t + s)' = sum t t' + s (sum t + n s)' + (sum t) s'
-        products = table[:, 1:, 1:] + shift.spread(2).broadcast(square) * moved.spread(1).broadcast(square)
-        products = products + total.spread(2).broadcast(square) * shift.spread(1).broadcast(square)
+        products = table[:, 1:, 1:] + shift.spread(2) * moved.spread(1)
+        products = products + total.spread(2) * shift.spread(1)
     parts = (n, moved, Twofold(products.hi.reshape(groups, -1), products.lo.reshape(groups, -1)))
     return np.concatenate([p.hi for p in parts], axis=1), np.concatenate([p.lo for p in parts], axis=1)
 
@@ -178,6 +178,7 @@ def score_patterns(
 
 
 def patterns_of(starts: np.ndarray) -> Iterator[tuple[int, slice]]:
+    """Each pattern of holes with its rows."""
     return ((p, slice(a, b)) for p, (a, b) in enumerate(pairwise(starts)))
 
 

@@ -9,19 +9,20 @@ from typing import TypeVar
 
 import numpy as np
 
-from softcount.counts import ROOT
 from softcount.errors import DataError, DataWarning
-from softcount.fitted.fitted_model import Fitted
+from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
-from softcount.learn.em import expected
 from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
-from softcount.learn.groups import Maker, Prepared, Starts, fit_prepared, prepare
+from softcount.learn.groups import Maker, Starts, fit_prepared
+from softcount.learn.learned import Learned
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan, plug
-from softcount.models.star import Ready
-from softcount.run.threads import Threads
+from softcount.learn.prepare import Prepared, prepare
+from softcount.models.base import expected
+from softcount.models.tiles import Ready
+from softcount.run.base import Runner
 from softcount.table import Chunk, Table
-from softcount.table.row_folds import Split
+from softcount.table.chunk import Split
 
 Rows = TypeVar("Rows", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
@@ -66,10 +67,10 @@ class Trial:
         value = getattr(self, criterion)
         if self.reached < self.classes > 1 or value is None or not np.isfinite(value):
             return -np.inf
-        return -value if criterion in ("bic", "icl") else value
+        return float(-value if criterion in ("bic", "icl") else value)
 
 
-def fit_auto(table: Table, plan: Plan, starts: Starts, threads: Threads, criterion: str = "evidence") -> Fitted:
+def fit_auto(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str = "evidence") -> Learned:
     """A mixture of as many classes as the criterion likes best; `selection` tells of all the numbers tried.
 
     Numbers grow by about half while one of the last two brought something; then the gaps beside the best are filled.
@@ -80,22 +81,22 @@ def fit_auto(table: Table, plan: Plan, starts: Starts, threads: Threads, criteri
         raise DataError(
             "init: a start from memberships, parameters or a model says how many classes there are. Say so."
         )
-    search = _Search(prepare(table, plan, threads), plan, starts, threads, criterion)
+    search = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
     search.run()
     return search.chosen()
 
 
 @dataclass(slots=True)
-class _Search:
+class NumberSearch:
     """The numbers of classes tried so far, with their fits."""
 
     prepared: Prepared
     plan: Plan
     starts: Starts
-    threads: Threads
+    runner: Runner
     criterion: str
     trials: dict[int, Trial] = field(default_factory=dict)
-    fits: dict[int, Fitted] = field(default_factory=dict)
+    fits: dict[int, Learned] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
@@ -125,9 +126,9 @@ class _Search:
         """
         starts, extra = self.few(classes), list(self.extra(classes))
         if self.small:
-            fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.threads, extra)
+            fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.runner, extra)
         else:
-            sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.threads, extra)
+            sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.runner, extra)
             if sampled.interrupted:
                 raise KeyboardInterrupt
             fitted = self.climbed(sampled, self.trial_plan(LONG))
@@ -140,7 +141,7 @@ class _Search:
     @property
     def small(self) -> bool:
         rows = sum(part.n_rows for part in self.prepared.ready)
-        return rows * max(1, len(self.prepared.one.schema.used)) <= SMALL
+        return bool(rows * max(1, len(self.prepared.one.schema.used)) <= SMALL)
 
     def sample(self) -> Prepared:
         """The sketched rows in place of the table, as heavy as all of its rows."""
@@ -148,10 +149,10 @@ class _Search:
         chunk = rows.as_heavy_as_the_table()
         return replace(self.prepared, chunks=[chunk], ready=[self.prepared.one.prepare(chunk)], _kept={"sketch": rows})
 
-    def climbed(self, fitted: Fitted, plan: Plan) -> Fitted:
+    def climbed(self, fitted: Learned, plan: Plan) -> Learned:
         """All rows climbed from where a fit came to."""
-        start = replace(self.starts, groups=fitted.n_groups, init=lambda star, imagined: fitted.estimates, n_init=1)
-        return replace(fit_prepared(self.prepared, plan, start, self.threads), agreed=fitted.agreed)
+        start = replace(self.starts, groups=fitted.n_groups, init=lambda model, imagined: fitted.estimates, n_init=1)
+        return replace(fit_prepared(self.prepared, plan, start, self.runner), agreed=fitted.agreed)
 
     def trial_plan(self, most: int) -> Plan:
         """How numbers of classes are tried: as asked, but without the last digits, and with at most so many maps."""
@@ -164,17 +165,18 @@ class _Search:
         below = max((tried for tried in self.fits if tried < classes), default=None)
         above = min((tried for tried in self.fits if tried > classes), default=None)
         if below is not None and self.fits[below].n_groups < classes:
-            yield from grown(self.prepared, self.fits[below], classes, self.threads, seed=classes)
+            yield from grown(self.prepared, self.fits[below], classes, self.runner, seed=classes)
         if above is not None and self.fits[above].n_groups > classes:
             yield merged(self.fits[above], classes)
 
-    def weighed(self, fitted: Fitted, classes: int, cv: float | None) -> Trial:
+    def weighed(self, fitted: Learned, classes: int, cv: float | None) -> Trial:
         """Every criterion at a fit."""
-        star, imagined, params, counts = fitted.star, fitted.imagined, fitted.estimates, fitted.counts
+        model, imagined, params = fitted.model, fitted.imagined, fitted.estimates
+        counts = model.nodes.stacked(fitted.counts)
         height, size = counts.log_likelihood, fitted.n_parameters
         short = bic(height, size, counts.rows)
-        undecided = memberships_entropy(star, params, self.prepared.ready, self.threads)
-        evidence = cheeseman_stutz(star, imagined, params, counts, len(self.prepared.named or ()))
+        undecided = memberships_entropy(model, params, self.prepared.ready, self.runner)
+        evidence = cheeseman_stutz(model, imagined, params, counts, len(self.prepared.named or ()))
         reached = int(sound(fitted).sum())
         return Trial(classes, height, size, short, short + 2 * undecided, evidence, cv, reached)
 
@@ -185,15 +187,15 @@ class _Search:
         """
         split, starts, height, mass = Split(FOLDS, 0), self.few(classes), 0.0, 0.0
         for fold in split.tested:
-            fitted = fit_prepared(without(self.prepared, split, fold), self.trial_plan(LONG), starts, self.threads)
+            fitted = fit_prepared(without(self.prepared, split, fold), self.trial_plan(LONG), starts, self.runner)
             if fitted.interrupted:
                 raise KeyboardInterrupt
             rest = [_weighed(part, split.of(part) == fold) for part in self.prepared.ready]
-            tested = expected(fitted.star, fitted.estimates, rest, self.threads)
+            tested = expected(fitted.model, fitted.estimates, rest, self.runner)
             height, mass = height + tested.log_likelihood, mass + tested.rows
         return height / mass if mass > 0 else -np.inf
 
-    def chosen(self) -> Fitted:
+    def chosen(self) -> Learned:
         """The best fit, climbed to the end, with the table of all that was tried."""
         best, trial = self.best, self.trials[self.best]
         stop = replace(self.plan.stop, max_iter=0, finish=None) if self.interrupted else self.plan.stop
@@ -204,12 +206,12 @@ class _Search:
         tried = [self.trials[classes] for classes in sorted(self.trials)]
         return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, *self.notes()])
 
-    def ended(self, fitted: Fitted, plan: Plan) -> Fitted:
+    def ended(self, fitted: Learned, plan: Plan) -> Learned:
         """A fit climbed to its end; of a small table all starts that were asked for take part."""
         if self.interrupted or not self.small:
             return self.climbed(fitted, plan)
         starts = replace(self.starts, groups=fitted.n_groups)
-        return fit_prepared(self.prepared, plan, starts, self.threads, [lambda star, imagined: fitted.estimates])
+        return fit_prepared(self.prepared, plan, starts, self.runner, [lambda model, imagined: fitted.estimates])
 
     def notes(self) -> list[str]:
         if self.interrupted:
@@ -232,13 +234,15 @@ class _Search:
         ]
 
 
-def sound(fitted: Fitted) -> np.ndarray:
+def sound(fitted: Learned) -> np.ndarray:
     """Which classes are some: with rows enough, and under `ml` no narrower than their columns can tell apart."""
-    star, imagined, counts = fitted.star, fitted.imagined, fitted.counts
-    enough: np.ndarray = counts[ROOT] >= LEAST_ROWS
+    model, imagined, counts = fitted.model, fitted.imagined, fitted.model.nodes.stacked(fitted.counts)
+    enough: np.ndarray = sizes_of(counts) >= LEAST_ROWS
     if imagined.how != "ml":
         return enough
-    return enough & ~spikes(star, fitted.estimates, imagined, counts) & ~starved(star, counts, imagined.how)
+    return np.asarray(
+        enough & ~spikes(model, fitted.estimates, imagined, counts) & ~starved(model, counts, imagined.how)
+    )
 
 
 def without(prepared: Prepared, split: Split, fold: int) -> Prepared:
@@ -253,7 +257,7 @@ def _weighed(rows: Rows, kept: np.ndarray) -> Rows:
     return replace(rows, weights=np.where(kept, weights, 0.0))
 
 
-def sizes(search: _Search) -> Iterator[int]:
+def sizes(search: NumberSearch) -> Iterator[int]:
     """Numbers of classes to try next, given what those tried so far have brought."""
     least = max(1, len(search.prepared.named or ()))
     most = max(least, min(MOST_CLASSES, len(search.prepared.sketch.weights)))
@@ -275,7 +279,7 @@ def growing(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def _gap(search: _Search) -> int | None:
+def _gap(search: NumberSearch) -> int | None:
     """A number not tried yet between the best and its neighbours: the middle of the wider gap, if that is wide."""
     best, tried = search.best, sorted(search.trials)
     place = tried.index(best)

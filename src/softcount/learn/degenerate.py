@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from softcount.counts import ROOT, Counts
-from softcount.families import Hyper, LogNormal, Multinormal, Normal, Params
-from softcount.families.multinormal import block_moments
 from softcount.learn.sketch import Sketch
-from softcount.models.nodes import Node
-from softcount.models.star import Imagined, Star, StarParams
-from softcount.table.schema import Key, Kind, Schema
+from softcount.models.base import ClassModel
+from softcount.models.nodes import Imagined, Node, Params
+from softcount.table.schema import Key, Schema
 
 NARROW = 1e-6
 """Of a column's variance, or of the square of what its values are apart from each other if that is less."""
@@ -25,11 +22,10 @@ NOBODY = 1e-6
 SLACK = 1e-6
 
 
-def with_floors(star: Star, sketch: Sketch) -> Star:
-    """The star with the least variance of every column of numbers told by how it spreads and how it is rounded."""
-    floors = column_floors(star.schema, star.leaves, sketch)
-    leaves = [replace(leaf, setting=replace(leaf.setting, floor=_of_leaf(leaf, floors))) for leaf in star.leaves]
-    return replace(star, leaves=tuple(leaves))
+def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
+    """The leaves with the least variance of every column of numbers told by how it spreads and how it is rounded."""
+    floors = column_floors(schema, leaves, sketch)
+    return tuple(replace(leaf, setting=replace(leaf.setting, floor=_of_leaf(leaf, floors))) for leaf in leaves)
 
 
 def _of_leaf(leaf: Node, floors: Mapping[Key, float]) -> float:
@@ -39,7 +35,7 @@ def _of_leaf(leaf: Node, floors: Mapping[Key, float]) -> float:
 
 def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, float]:
     """For each column of numbers, the least variance of a group as a share of the column's."""
-    logged = {column for leaf in leaves if leaf.family.kind is Kind.POSITIVE for column in leaf.columns}
+    logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
     floors = {}
     for place, spec in enumerate(schema.stored("reals")):
         values = sketch.chunk.reals[:, place]
@@ -68,74 +64,38 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> float:
     return float(max(NARROW * min(spread, near), rounding) / spread)
 
 
-def spikes(star: Star, params: StarParams, imagined: Imagined, counts: Counts) -> np.ndarray:
-    """Which groups are at the floor of some column, though the column as a whole is not."""
-    found = np.zeros(star.groups, dtype=bool)
-    for leaf in star.leaves:
-        if {"variance", "covariance"} & set(imagined.fixed.get(leaf.key, ())):
-            continue  # it is as narrow as somebody said
-        found |= at_floor(leaf, params.leaves[leaf.key], imagined.leaves[leaf.key], counts)
+def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
+    """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle."""
+    found = np.zeros(model.groups, dtype=bool)
+    for bundle in model.nodes.bundles:
+        family, stats = bundle.family, counts.arrays[bundle.name]
+        if bundle.name == ROOT or not family.spread_parameters:
+            continue
+        for place, (key, own) in enumerate(bundle.apart(params.bundles[bundle.name])):
+            if set(family.spread_parameters) & set(imagined.fixed.get(key, ())):
+                continue  # it is as narrow as somebody said
+            found |= family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
     return found
 
 
-def at_floor(leaf: Node, params: Params, hyper: Hyper, counts: Counts) -> np.ndarray:
-    """Which groups a leaf's floor holds."""
-    if isinstance(leaf.family, Multinormal):
-        whole = block_moments(counts.arrays[leaf.key].sum(0).spread(0))
-        spread = whole[2] / np.maximum(whole[0], 1e-300)[:, None, None]
-        return _held(leaf.family, params["covariance"], hyper) > _held(leaf.family, spread, hyper)
-    if isinstance(leaf.family, (Normal, LogNormal)) and "floor" in hyper:
-        floor = hyper["floor"] * (1 + SLACK)
-        known = np.asarray(hyper.get("known", 0.0)) > 0
-        at: np.ndarray = (params["variance"] <= floor) & ~known & (hyper["whole"] > floor)
-        return at
-    held = leaf.family.degenerate(params, hyper)
-    if not held.any():
-        return held
-    pooled = leaf.family.estimate(counts.arrays[leaf.key].sum(0).spread(0), hyper, "ml")
-    return held & ~leaf.family.degenerate(pooled, hyper)
-
-
-def held(leaf: Node, params: Params, hyper: Hyper) -> np.ndarray:
-    """Which groups a leaf's floor holds, also where the whole table does not vary."""
-    if isinstance(leaf.family, Multinormal):
-        return _held(leaf.family, params["covariance"], hyper) > 0
-    # Charts that steps are taken in bring a floor back off by rounding.
-    slack = {"floor": hyper["floor"] * (1 + SLACK)} if "floor" in hyper else {}
-    return leaf.family.degenerate(params, hyper | slack)
-
-
-def _held(family: Multinormal, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
-    """How many directions of each covariance are as narrow as the floor."""
-    whole = hyper["whole"]
-    unit = np.sqrt(np.full(whole.shape, whole.mean()) if family.covariance == "spherical" else whole)
-    values = np.linalg.eigvalsh(covariance / (unit[:, None] * unit))
-    return (values <= float(hyper["floor"]) * (1 + SLACK)).sum(axis=-1)
-
-
-def starved(star: Star, counts: Counts, how: str, n_rows: int = 0) -> np.ndarray:
+def starved(model: ClassModel, counts: Counts, how: str, n_rows: int = 0) -> np.ndarray:
     """Which groups have fewer rows than their widths need; a prior feeds them.
 
     Weights that add up to less than the number of rows are taken as shares of them: a hundred rows of 0.01 each are
     not one row.
     """
-    rows = counts[ROOT]
+    rows = sizes(counts)
     rows = rows * max(1.0, n_rows / max(float(rows.sum()), 1e-300))
     if how != "ml":
         return np.zeros(len(rows), dtype=bool)
-    return rows < max([needed(leaf) for leaf in star.leaves], default=0.0) - SLACK
+    return rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK
 
 
-def needed(leaf: Node) -> float:
-    """Rows that a group's width in this leaf cannot do without."""
-    family: Any = leaf.family
-    if isinstance(family, Multinormal):
-        return {"full": len(leaf.columns) + 1.0, "diagonal": 2.0, "spherical": 2.0}.get(family.covariance, 0.0)
-    wide = leaf.family.chart.keys() & {"variance", "spread", "shape"}
-    free = wide and getattr(family, "variance", None) is None
-    return 2.0 if free and getattr(family, "tied", None) in (None, "columns") else 0.0
+def sizes(counts: Counts) -> np.ndarray:
+    """The rows of each group, whether counts are by node or by bundle."""
+    return counts[ROOT].ravel()
 
 
 def dead(counts: Counts) -> np.ndarray:
     """Which groups hold next to nothing of any row."""
-    return np.asarray(counts[ROOT] < NOBODY)
+    return np.asarray(sizes(counts) < NOBODY)

@@ -3,77 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import lgamma, log
+from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from softcount.counts import ROOT, Counts
-from softcount.families import Categorical
-from softcount.learn.tiles import runs_of
-from softcount.models.star import Imagined, Ready, Star, StarParams
-from softcount.numerics.twofold import stack
-from softcount.run.threads import Threads
+from softcount.models.base import ClassModel, Model, runs_of
+from softcount.models.nodes import Bundle, Imagined, Params
+from softcount.run.base import Runner
 
 
-def cheeseman_stutz(star: Star, imagined: Imagined, params: StarParams, counts: Counts, known: int = 0) -> float:
+def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
     """Log marginal likelihood of the table, approximated at parameters just scored and their expected counts.
 
     The rows completed as expected have one in closed form; what completing them changed is taken back at the
     parameters: log P(D'|K) + log P(D|theta) - log P(D'|theta). With one class and no holes it is exact. Classes nobody
     named can be numbered in K! ways, and all but the first `known` are such: each way is an optimum of its own.
     """
-    whole = complete_evidence(star, imagined, params, counts)
-    return whole + counts.log_likelihood - star.completed(counts, params) + lgamma(star.groups - known + 1)
+    whole = complete_evidence(model, imagined, params, counts)
+    return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(model.groups - known + 1)
 
 
-def complete_evidence(star: Star, imagined: Imagined, params: StarParams, counts: Counts) -> float:
-    """Log marginal likelihood of complete rows with these counts, in counting units and without `base`."""
-    root = counts.arrays[ROOT].spread(0)
-    if imagined.fixed_shares is not None:
-        total = Categorical().completed(root, {"probability": params.shares[None]})
-    else:
-        total = Categorical().evidence(root, Categorical().proper(imagined.root))
-    return total + leaves_evidence(star, imagined, params, counts)
+def complete_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
+    """Log marginal likelihood of complete rows with these counts by bundle, in counting units and without `base`.
+
+    Nodes that share a parameter are taken at once; one with fixed parameters by a penalty for the rest.
+    """
+    return sum(_evidence(bundle, imagined, params, counts) for bundle in model.nodes.bundles)
 
 
-def leaves_evidence(star: Star, imagined: Imagined, params: StarParams, counts: Counts) -> float:
-    """The columns' part: those that share a parameter at once, those with fixed ones by a penalty for the rest."""
-    stats, total = counts.arrays, 0.0
-    for family, keys in star.stacks(stats):
-        free = [key for key in keys if key not in imagined.fixed]
-        if free and family.alone:
-            total += sum(family.evidence(stats[key], family.proper(imagined.leaves[key])) for key in free)
-        elif free:
-            together = stack([stats[key] for key in free], axis=1)
-            total += family.evidence(together, family.proper(imagined.stacked(free)))
-    for key, fixed in imagined.fixed.items():
-        leaf = star.leaf(key)
-        left = leaf.family.free(leaf.setting, star.groups) - leaf.family.held_free(fixed, leaf.setting, star.groups)
-        total += leaf.family.completed(stats[key], params.leaves[key]) - 0.5 * left * log(max(counts.rows, 1.0))
-    return total
+def leaves_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
+    """The columns' part of it, whatever the number of groups."""
+    leaves = [bundle for bundle in model.nodes.bundles if bundle.name != ROOT]
+    return sum(_evidence(bundle, imagined, params, counts) for bundle in leaves)
 
 
-def memberships_entropy(star: Star, params: StarParams, ready: Sequence[Ready], threads: Threads) -> float:
-    """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
-    compiled = star.compile(params)
-
-    def work(run: Sequence[Ready]) -> list[float]:
-        return [_entropy(star, compiled, part) for part in run]
-
-    return float(sum(sum(part) for part in threads.map(work, runs_of(ready, threads.n_jobs))))
-
-
-def _entropy(star: Star, compiled: list[object], ready: Ready) -> float:
+def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts) -> float:
+    family, stats = bundle.family, counts.arrays[bundle.name]
+    held = [place for place, key in enumerate(bundle.keys) if key in imagined.fixed]
+    if not held:
+        return family.evidence(stats, family.proper(imagined.of(bundle)))
     total = 0.0
-    for a in range(0, ready.n_rows, ready.tile):
-        rows = slice(a, min(a + ready.tile, ready.n_rows))
-        members = star.score(ready, compiled, rows)
-        star.kernels.normalise(members)
-        undecided = -np.where(members > 0, members * np.log(np.where(members > 0, members, 1.0)), 0.0).sum(axis=1)
-        if ready.labels is not None:
-            undecided[ready.labels[rows] >= 0] = 0.0
-        total += float(undecided.sum() if ready.weights is None else undecided @ ready.weights[rows])
+    for place in held:
+        node, own = bundle.nodes[place], stats if bundle.alone else stats[:, place]
+        fixed = imagined.fixed[node.key]
+        left = family.free(node.setting, bundle.groups) - family.held_free(fixed, node.setting, bundle.groups)
+        total += family.completed(own, params[node.key]) - 0.5 * left * log(max(counts.rows, 1.0))
+    free = [place for place in range(len(bundle.nodes)) if place not in held]
+    if free:
+        rest = Bundle(tuple(bundle.nodes[place] for place in free), bundle.alone)
+        hyper = Imagined(imagined.hypers, imagined.how).of(rest)
+        total += family.evidence(stats[:, np.array(free)], family.proper(hyper))
     return total
+
+
+def memberships_entropy(model: ClassModel, params: Params, ready: Sequence[Any], runner: Runner) -> float:
+    """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
+    work = partial(_undecided, model, model.compile(params))
+    return float(sum(sum(part) for part in runner.map(work, runs_of(ready, runner.n_jobs))))
+
+
+def _undecided(model: ClassModel, compiled: Any, run: Sequence[Any]) -> list[float]:
+    return [sum(_tile_entropy(model, compiled, ready, rows) for rows in ready.tiles()) for ready in run]
+
+
+def _tile_entropy(model: ClassModel, compiled: Any, ready: Any, rows: slice) -> float:
+    undecided = entr(model.memberships(ready, compiled, rows)).sum(axis=1)
+    if ready.labels is not None:
+        undecided[ready.labels[rows] >= 0] = 0.0
+    return float(undecided.sum() if ready.weights is None else undecided @ ready.weights[rows])
 
 
 def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:

@@ -8,16 +8,19 @@ from itertools import combinations
 
 import numpy as np
 
-from softcount.counts import Counts
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.em import Stop, climb
+from softcount.counts import ROOT, Counts
+from softcount.learn.em import climb
 from softcount.learn.evidence import cheeseman_stutz, leaves_evidence
-from softcount.learn.groups import Maker, Prepared
+from softcount.learn.groups import Maker
+from softcount.learn.learned import Learned
+from softcount.learn.prepare import Prepared
+from softcount.learn.rules import Stop
 from softcount.learn.sketch import Sketch
 from softcount.learn.start import drawn_memberships, start_params
-from softcount.models.star import Imagined, Ready, Star, StarParams
+from softcount.models.base import ClassModel, Problem, expected
+from softcount.models.nodes import Imagined, Params
 from softcount.numerics.twofold import concatenate
-from softcount.run.threads import Threads
+from softcount.run.base import Runner
 
 TRIES = 2
 """Pairs of seeds from which each class is split."""
@@ -27,7 +30,7 @@ LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Halves:
     """A class in two: how much more probable its rows become, and each sketched row's share of the second half."""
 
     group: int
@@ -35,11 +38,11 @@ class Split:
     shares: np.ndarray
 
 
-def grown(prepared: Prepared, fitted: Fitted, groups: int, threads: Threads, seed: int) -> list[Maker]:
+def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed: int) -> list[Maker]:
     """Starts with more classes: those that gain most by it are split; where one is enough, the second best as well."""
-    ready = fitted.star.prepare(prepared.sketch.chunk, base=False)
-    members = memberships(fitted.star, fitted.estimates, ready)
-    splits = sorted(splits_of(prepared, fitted, members, threads, seed), key=lambda split: -split.gain)
+    ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
+    members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
+    splits = sorted(splits_of(prepared, fitted, members, runner, seed), key=lambda split: -split.gain)
     more = groups - fitted.n_groups
     if len(splits) < more:
         return []
@@ -47,7 +50,7 @@ def grown(prepared: Prepared, fitted: Fitted, groups: int, threads: Threads, see
     return [_maker(prepared.sketch, _divided(members, chosen)) for chosen in choices]
 
 
-def merged(fitted: Fitted, groups: int) -> Maker:
+def merged(fitted: Learned, groups: int) -> Maker:
     """A start with fewer classes: again and again the two that lose least are made one."""
     known = range(len(fitted.named or ()))
     met = [_alone(fitted.counts, slice(g, g + 1)) for g in range(fitted.n_groups)]
@@ -59,7 +62,8 @@ def merged(fitted: Fitted, groups: int) -> Maker:
         """The evidence of two classes' rows as one; of a class alone where both are the same."""
         if (first, second) not in heights:
             rows = met[first] if first == second else met[first] + met[second]
-            heights[first, second] = leaves_evidence(fitted.star, imagined, fitted.estimates, rows)
+            stacked = fitted.model.nodes.stacked(rows)
+            heights[first, second] = leaves_evidence(fitted.model, imagined, fitted.estimates, stacked)
         return heights[first, second]
 
     def loss(pair: tuple[int, int]) -> float:
@@ -70,53 +74,48 @@ def merged(fitted: Fitted, groups: int) -> Maker:
         first, second = min(pairs, key=lambda pair: loss((left[pair[0]], left[pair[1]])))
         met.append(met[left[first]] + met[left.pop(second)])
         left[first] = len(met) - 1
-    return lambda star, imagined: star.estimate(_together([met[place] for place in left]), imagined)
-
-
-def memberships(star: Star, params: StarParams, ready: Ready) -> np.ndarray:
-    """(rows x classes) memberships of some rows."""
-    members = star.score(ready, star.compile(params), slice(0, ready.n_rows))
-    star.kernels.normalise(members)
-    return members
+    together = _together([met[place] for place in left])
+    return lambda model, imagined: model.nodes.estimate(model.nodes.stacked(together), imagined)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """One class and two, with what priors imagine of each, to see what splitting some rows would gain."""
 
-    one: Star
-    two: Star
+    one: ClassModel
+    two: ClassModel
     imagined: tuple[Imagined, Imagined]
-    threads: Threads
+    runner: Runner
 
     def halves(self, rows: Sketch, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         """The gain in evidence of two classes over one for these rows alone, and memberships of the second."""
-        star, imagined = self.two, self.imagined[1]
-        ready = star.prepare(rows.chunk, base=False)
-        ways = []
+        model, imagined = self.two, self.imagined[1]
+        ready = model.prepare(rows.chunk, base=False)
+        problem = Problem(model, imagined, [ready], self.runner)
+        ends = []
         for _ in range(TRIES):
-            start = start_params(star, imagined, rows, drawn_memberships(rows, 2, "k-means++", rng))
-            ways.append(climb(star, imagined, [ready], start, self.threads, SHORT))
-            if ways[-1].interrupted:
+            start = start_params(model, imagined, rows, drawn_memberships(rows, 2, "k-means++", rng))
+            ends.append(climb(problem, start, SHORT))
+            if ends[-1].interrupted:
                 raise KeyboardInterrupt
-        best = max(ways, key=lambda way: way.objective)
-        both = cheeseman_stutz(star, imagined, best.params, best.counts, known=2)
-        return both - self.alone(rows), memberships(star, best.params, ready)[:, 1]
+        best = max(ends, key=lambda reached: reached.objective)
+        both = cheeseman_stutz(model, imagined, best.params, best.counts, known=2)
+        return both - self.alone(rows), model.memberships(ready, model.compile(best.params))[:, 1]
 
     def alone(self, rows: Sketch) -> float:
         """The evidence of the rows as one class."""
-        star, imagined = self.one, self.imagined[0]
-        ready = star.prepare(rows.chunk, base=False)
-        params = start_params(star, imagined, rows, np.ones((ready.n_rows, 1)))
-        counts = star.unstacked(star.expect(params, star.compile(params), ready))
-        return cheeseman_stutz(star, imagined, params, counts, known=1)
+        model, imagined = self.one, self.imagined[0]
+        ready = model.prepare(rows.chunk, base=False)
+        params = start_params(model, imagined, rows, np.ones((ready.n_rows, 1)))
+        counts = expected(model, params, [ready], self.runner)
+        return cheeseman_stutz(model, imagined, params, counts, known=1)
 
 
-def splits_of(prepared: Prepared, fitted: Fitted, members: np.ndarray, threads: Threads, seed: int) -> Iterator[Split]:
+def splits_of(prepared: Prepared, fitted: Learned, members: np.ndarray, runner: Runner, seed: int) -> Iterator[Halves]:
     """Every class with two different rows in its best two halves."""
     rng = np.random.default_rng(seed)
     free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
-    pair = Pair(prepared.star(1), prepared.star(2), free, threads)
+    pair = Pair(prepared.model(1), prepared.model(2), free, runner)
     for group in range(fitted.n_groups):
         weights = members[:, group] * prepared.sketch.weights
         kept = np.flatnonzero(weights > LEAST_SHARE * weights.max(initial=0.0))
@@ -124,13 +123,12 @@ def splits_of(prepared: Prepared, fitted: Fitted, members: np.ndarray, threads: 
             gain, halves = pair.halves(_part(prepared.sketch, kept, weights[kept]), rng)
             shares = np.full(len(members), 0.5)
             shares[kept] = halves
-            yield Split(group, gain, shares)
+            yield Halves(group, gain, shares)
 
 
 def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
     """What priors imagine of so many classes, whose parameters are all free."""
-    root = {"alpha": np.full(groups, 1.0 / groups)}
-    return replace(imagined, root=root, fixed_shares=None, fixed={})
+    return Imagined({**imagined.hypers, ROOT: {"alpha": np.full(groups, 1.0 / groups)}}, imagined.how)
 
 
 def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
@@ -140,21 +138,21 @@ def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
     return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept], texts=texts)
 
 
-def _divided(members: np.ndarray, splits: list[Split]) -> np.ndarray:
+def _divided(members: np.ndarray, splits: list[Halves]) -> np.ndarray:
     """Memberships with the second halves of the split classes at the end."""
     halves = np.stack([members[:, split.group] * split.shares for split in splits], axis=1)
     kept = members.copy()
     for place, split in enumerate(splits):
         kept[:, split.group] -= halves[:, place]
-    return np.maximum(np.concatenate([kept, halves], axis=1), 0.0)
+    return np.asarray(np.maximum(np.concatenate([kept, halves], axis=1), 0.0))
 
 
 def _maker(sketch: Sketch, members: np.ndarray) -> Maker:
     # As in a drawn start, a little of the whole table in every class: no level starts at zero.
     loose = 0.99 * members + 0.01 / members.shape[1]
 
-    def make(star: Star, imagined: Imagined) -> StarParams:
-        return start_params(star, imagined, sketch, loose)
+    def make(model: ClassModel, imagined: Imagined) -> Params:
+        return start_params(model, imagined, sketch, loose)
 
     return make
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,11 +12,11 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import HOWS, How
 from softcount.families.base import NEVER_BELOW_ONE
-from softcount.learn.degenerate import held
-from softcount.learn.em import Climb, Stop, Watch
+from softcount.learn.rules import Climb, Stop, Watch
+from softcount.models.base import ClassModel
 from softcount.models.declared import Declared
-from softcount.models.star import Imagined, Star, StarParams
-from softcount.run.threads import Threads
+from softcount.models.nodes import Imagined, Params
+from softcount.run.base import Runner
 from softcount.table import Contradiction, Table
 
 Result = TypeVar("Result")
@@ -26,15 +26,12 @@ WORD_CELLS = 4
 """Cells that a word of a document counts for: sparse products take so many times as long as looking a code up."""
 MANY_CELLS = 1 << 40
 """What a stream of unknown length is taken to hold."""
-MIXTURE_FLOOR = 1e-6
 HARD = "log-likelihood of rows and their groups"
-LABELLED_FLOOR = 1e-24
-"""Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to fit: the user's declared for columns, priors and estimates, and when to stop."""
+    """How to fit: what the user declared of columns, priors and estimates, and when to stop."""
 
     declared: Declared = field(default_factory=Declared)
     prior: Any = 1.0
@@ -64,7 +61,7 @@ class Plan:
         return self.estimate
 
 
-def retyping(table: Table, attempt: Callable[[Table], Result], threads: Threads, known_classes: bool = True) -> Result:
+def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
     """Try to read or fit; where later rows contradict what the first ones suggested, start again with wider kinds.
 
     Of text, the words of labelled rows are kept where classes are known: others say nothing of them, and 50,000 words
@@ -72,20 +69,17 @@ def retyping(table: Table, attempt: Callable[[Table], Result], threads: Threads,
     """
     while True:
         try:
-            table.gather_words(threads.map, labelled=known_classes)
+            table.gather_words(runner.map, labelled=known_classes)
             return attempt(table)
         except Contradiction as why:
             table = table.widened(why)
 
 
 def or_empty(counts: Counts | None) -> Counts:
+    """The counts, if there are any rows."""
     if counts is None:
         raise DataError("the table has no rows.")
     return counts
-
-
-def replace_how(imagined: Imagined, how: How) -> Imagined:
-    return replace(imagined, how=how)
 
 
 def plug(how: How) -> How:
@@ -93,8 +87,9 @@ def plug(how: How) -> How:
     return "mean" if how == "predictive" else how
 
 
-def way_facts(way: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
-    if way is None:
+def climb_facts(reached: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
+    """How EM climbed, as what was learned has it."""
+    if reached is None:
         return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
     how = plug(plan.how)
     names = {
@@ -103,55 +98,57 @@ def way_facts(way: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
         "mean": "log-likelihood + log prior of concentration a + 1",
     }
     return {
-        "trace": way.trace,
-        "converged": way.converged,
+        "trace": reached.trace,
+        "converged": reached.converged,
         "log_likelihood": counts.log_likelihood,
         "objective": names[how].replace("log-likelihood", HARD) if plan.stop.assign == "hard" else names[how],
     }
 
 
-def climb_note(hidden: str, way: Climb) -> str:
-    state = "converged" if way.converged else "stopped"
-    return f"{hidden}: EM {state} after {way.n_iter} iterations."
+def climb_note(hidden: str, reached: Climb) -> str:
+    """What was hidden, and how EM ended."""
+    state = "converged" if reached.converged else "stopped"
+    return f"{hidden}: EM {state} after {reached.n_iter} iterations."
 
 
-def stopped_notes(way: Climb, plan: Plan) -> list[str]:
+def stopped_notes(reached: Climb, plan: Plan) -> list[str]:
     """Why EM stopped, where it was not for want of anything to gain."""
-    if way.fell > 0:
-        why = f"EM stopped after {way.n_iter} iterations, because the next would have lowered its objective."
-        return [*way.notes, why]
-    cut = way.interrupted or plan.stop.max_iter == 0  # none at all: what an interrupted search came to, counted once
-    if not way.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
-        return [*way.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
-    return [*way.notes]
+    if reached.fell > 0:
+        why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."
+        return [*reached.notes, why]
+    cut = (
+        reached.interrupted or plan.stop.max_iter == 0
+    )  # none at all: what an interrupted search came to, counted once
+    if not reached.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
+        return [*reached.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
+    return [*reached.notes]
 
 
-def state_notes(star: Star, params: StarParams, imagined: Imagined, names: Sequence[Any]) -> list[str]:
+def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """What is odd about a model of known classes as it stands."""
-    notes = degenerate_notes(star, params, imagined)
+    notes = degenerate_notes(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
         notes.append(f"only one class, {only!r}: every prediction will be it.")
     return notes
 
 
-def degenerate_notes(star: Star, params: StarParams, imagined: Imagined) -> list[str]:
+def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
     """Groups whose variance met its floor."""
     notes = []
-    for leaf in star.leaves:
-        narrow = held(leaf, params.leaves[leaf.key], imagined.leaves[leaf.key])
+    for leaf in model.leaves:
+        narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
         if narrow.any():
             at = ", ".join(str(g) for g in np.flatnonzero(narrow))
-            what = "block" if leaf.family.block else "column"
-            how = "is flat" if leaf.family.block else "does not vary"
+            what, how = ("block", "is flat") if isinstance(leaf.key, tuple) else ("column", "does not vary")
             notes.append(f"{what} {leaf.key!r} {how} in group {at}: its variance is held at a floor.")
     return notes
 
 
-def absent(star: Star, counts: Counts, table: Table) -> dict[Any, float]:
+def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
     """Missing cells of each column: the rows' weight less what the column's own counts hold."""
     found: dict[Any, float] = {}
-    for leaf in star.leaves:
+    for leaf in model.leaves:
         observed = leaf.family.observed(counts.arrays[leaf.key].hi)
         if observed is None:
             found |= {column: float(table.missing.get(column, 0)) for column in leaf.columns}

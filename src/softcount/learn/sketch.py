@@ -170,7 +170,7 @@ def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
         cells ^= cells >> np.uint64(31)
         cells *= np.uint64(10723151780598845931)
         sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
-        return sums[bag.indptr[1:]] - sums[bag.indptr[:-1]]
+        return np.asarray(sums[bag.indptr[1:]] - sums[bag.indptr[:-1]])
 
 
 def _hash(rows: np.ndarray) -> np.ndarray:
@@ -238,7 +238,7 @@ def distances(sketch: Sketch, seed: int) -> np.ndarray:
     for text in sketch.texts:
         if text.indptr[seed] < text.indptr[seed + 1]:
             far += 2.0 - 2.0 * (text @ text[[seed]].toarray().ravel())
-    return far
+    return np.asarray(far)
 
 
 def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:

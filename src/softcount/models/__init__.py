@@ -1,1 +1,3 @@
-"""Structures: which columns depend on what. Parameters and data are passed in."""
+"""Models: how rows become counts. Importing this package fills the registry of those that files can hold."""
+
+from softcount.models import star as star

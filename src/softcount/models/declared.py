@@ -1,23 +1,30 @@
-"""From what the user says of columns, and what looking told, to leaves with families."""
+"""From what the user says of columns, and what looking told, to nodes with families."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from softcount.errors import DataError
-from softcount.families import FAMILIES, Family, Joint, Setting, Text
-from softcount.families.joint import joint_of
+from softcount.families import FAMILIES, Family
+from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
-from softcount.table import wording
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.models.stacks import Kernels
+from softcount.models.star import Star
+from softcount.table import Settled, Table
+from softcount.table.schema import Key, Kind, Schema
 from softcount.text import Reading
 
-BY_KIND = {Kind.CATEGORICAL: "categorical", Kind.REAL: "normal", Kind.POSITIVE: "lognormal", Kind.COUNT: "poisson"}
+BY_KIND = {
+    Kind.CATEGORICAL: "categorical",
+    Kind.REAL: "normal",
+    Kind.POSITIVE: "lognormal",
+    Kind.COUNT: "poisson",
+    Kind.TEXT: "text",
+}
+"""The family of a column of which nobody said anything."""
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
 LEFT_OUT = ("ignore", "identifier", "constant")
 BAG = "counts"
@@ -31,6 +38,22 @@ class Declared:
     families: dict[Key, Family] = field(default_factory=dict)
     forced: dict[Key, Kind | Reading | str] = field(default_factory=dict)
     everything: Family | None = None
+
+    @property
+    def needs_levels(self) -> bool:
+        """Whether a column's levels must be settled before rows are counted."""
+        return any(family.needs_levels for family in self.families.values())
+
+    def model(
+        self, schema: Schema, groups: int, cells: int, floor: float, bag: int | None = None, weight: float = 1.0
+    ) -> ClassModel:
+        """The model of these columns for a table of so many cells; rows without a label have that weight."""
+        return Star(schema, nodes_of(schema, self, groups, bag, floor), groups, Kernels(cells), weight)
+
+    def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
+        """Levels and classes of a table that was read, in their final order; classes given are already coded so."""
+        families = {spec.key: self.families.get(spec.key) or self.everything for spec in table.schema.used}
+        return table.settle([key for key, family in families.items() if family and family.two_levels], classes)
 
     @property
     def blocks(self) -> dict[tuple[Key, ...], Family]:
@@ -50,36 +73,13 @@ def read_kinds(kinds: Any) -> Declared:
         if isinstance(said, str) and said in LEFT_OUT:
             declared.forced[key] = "ignore"
             continue
-        family = family_of(said, key)
-        if isinstance(key, tuple) and family.name in ("categorical", "bernoulli"):
-            family = Joint()
-        if isinstance(key, tuple) != family.block or (isinstance(key, tuple) and not key):
-            raise DataError(_block_mismatch(key, family))
-        _refuse_trials(key, family)
+        family = family_of(said, key).for_key(key)
         declared.families[key] = family
         for column in key if isinstance(key, tuple) else (key,):
             if column in declared.forced:
                 raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
-            declared.forced[column] = kind_of(family)
+            declared.forced[column] = family.reads
     return declared
-
-
-def kind_of(family: Family) -> Kind | Reading:
-    """What a family makes of its columns: their kind, or for text how documents are read."""
-    return family.reading if isinstance(family, Text) else family.kind
-
-
-def _refuse_trials(key: Any, family: Family) -> None:
-    if family.name == "binomial" and len(key) != 2:
-        raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
-
-
-def _block_mismatch(key: Key, family: Family) -> str:
-    if isinstance(key, tuple) and not key:
-        return f"kinds names a block of no columns as {family.name}. Give a tuple of names."
-    if family.block:
-        return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
-    return f"{family.name} is for a single column, but {key!r} names {len(key)} of them."  # type: ignore[arg-type]
 
 
 def family_of(said: Any, key: Key) -> Family:
@@ -98,75 +98,40 @@ def family_of(said: Any, key: Key) -> Family:
 def nodes_of(
     schema: Schema, declared: Declared, groups: int, bag: int | None = None, floor: float = 1e-12
 ) -> tuple[Node, ...]:
-    """A leaf for every block and for every used column outside them, in the order of the table."""
+    """A node for every block and for every used column outside them, in the order of the table."""
     if bag:
-        family = declared.everything or FAMILIES["multinomial"]()
-        if family.name != "multinomial":
-            raise DataError(
-                f"a sparse table is one block of counts, which is multinomial, not {family.name}. "
-                "Give the rows as a dense array or a frame."
-            )
-        return (Node(BAG, (), family, Setting((BAG,), groups, tuple(range(bag)), floor=floor)),)
+        family, setting = (declared.everything or FAMILIES["multinomial"]()).set_up_bag(BAG, bag, groups, floor)
+        return (Node(BAG, (), family, setting),)
     if declared.everything is not None and declared.everything.block:
         key = tuple(spec.key for spec in schema.used)
-        return (block_leaf(key, declared.everything, schema, groups, floor),)
+        return (_block_node(key, declared.everything.for_key(key), schema, groups, floor),)
     blocks = declared.blocks
     taken = {column for block in blocks for column in block}
-    leaves = [
-        column_leaf(spec, declared.families.get(spec.key) or declared.everything, groups, floor)
-        for spec in schema.used
-        if spec.key not in taken
-    ]
-    leaves += [block_leaf(key, family, schema, groups, floor) for key, family in blocks.items()]
-    return tied_units(leaves)
+    nodes = []
+    for spec in schema.used:
+        if spec.key not in taken:
+            own = declared.families.get(spec.key) or declared.everything or FAMILIES[BY_KIND[spec.kind]].of_field(spec)
+            nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, floor)))
+    nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
+    return _in_one_unit(nodes)
 
 
-def column_leaf(spec: Field, family: Family | None, groups: int, floor: float) -> Node:
-    if spec.kind is Kind.TEXT:
-        family = family or Text.of(spec.reading or Reading())
-        if not isinstance(family, Text):
-            raise DataError(f"column {spec.key!r} is text, which {family.name} cannot model. Declare it text.")
-        return Node(spec.key, (spec.key,), family, Setting((spec.key,), groups, spec.levels, floor=floor))
-    family = family or FAMILIES[BY_KIND[spec.kind]]()
-    if family.name == "bernoulli" and len(spec.levels) > 2:
-        raise DataError(
-            f"column {spec.key!r} is Bernoulli, but has {len(spec.levels)} values: "
-            f"{', '.join(wording.cell(level) for level in list(spec.levels)[:5])}. "
-            "Declare it categorical."
-        )
-    anchor, scale = np.array([spec.anchor]), np.array([spec.scale])
-    levels = spec.levels if family.discrete else (spec.key,)
-    return Node(spec.key, (spec.key,), family, Setting((spec.key,), groups, levels, anchor, scale, floor))
-
-
-def block_leaf(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Node:
-    fields = [schema[column] for column in key]
-    if isinstance(family, Joint):
-        empty = [spec.key for spec in fields if not spec.levels]
-        if empty:
-            raise DataError(f"column {empty[0]!r} of the block {key!r} has no values. Leave it out of the block.")
-        family, levels = joint_of([spec.levels for spec in fields], groups)
-        return Node(key, key, family, Setting(key, groups, levels, floor=floor))
-    _refuse_trials(key, family)
-    anchor = np.array([spec.anchor for spec in fields])
-    scale = np.array([spec.scale for spec in fields])
-    if getattr(family, "covariance", None) == "spherical":  # one variance for all columns, so one unit
-        scale = np.full(len(scale), scale.min())
-    return Node(key, key, family, Setting(key, groups, tuple(key), anchor, scale, floor))
-
-
-def tied_units(leaves: Iterable[Node]) -> tuple[Node, ...]:
-    """Columns that share a variance are counted in one unit."""
-    leaves = list(leaves)
-    for i, leaf in enumerate(leaves):
-        if getattr(leaf.family, "tied", None) in ("columns", "both"):
-            peers = [x.setting.scale[0] for x in leaves if x.family == leaf.family]
-            setting = leaf.setting
-            same = Setting(
-                setting.keys, setting.groups, setting.levels, setting.anchor, np.array([min(peers)]), setting.floor
+def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Node:
+    for column in key:
+        if column not in schema.by_key:
+            raise DataError(
+                f"the table has no column {column!r}, which the block {key!r} needs. Give all of its columns."
             )
-            leaves[i] = Node(leaf.key, leaf.columns, leaf.family, same)
-    return tuple(leaves)
+    return Node(key, key, *family.set_up(key, [schema[column] for column in key], groups, floor))
+
+
+def _in_one_unit(nodes: list[Node]) -> tuple[Node, ...]:
+    """Columns that share a parameter are counted in one unit."""
+    for family in {node.family for node in nodes if node.family.shared_by_columns}:
+        places = [i for i, node in enumerate(nodes) if node.family == family]
+        for i, setting in zip(places, family.in_one_unit([nodes[i].setting for i in places]), strict=True):
+            nodes[i] = replace(nodes[i], setting=setting)
+    return tuple(nodes)
 
 
 def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any]:

@@ -1,18 +1,389 @@
-"""Nodes: columns or blocks of columns, each with its family."""
+"""Nodes: counts to parameters for any set of nodes, each with its own number of groups. No row is ever seen here.
+
+A node is a column or a block of columns with its family; the class of a star is one too. Like nodes are put side by
+side once, in bundles: statistics and parameters stay so through estimate, prior and bound, and are taken apart only
+for the user and the file.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
-from softcount.families import Family, Setting
+import numpy as np
+
+from softcount.counts import ROOT, Counts
+from softcount.errors import DataError
+from softcount.families import Categorical, Family, How, Hyper, Setting
+from softcount.families import Params as Own
+from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Key
+
+Name = Hashable
+"""The name of a bundle: the key of its first node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A column, or a block of columns, with its family: independent of all others given the group."""
+    """A column, or a block of columns, with its family: independent of all others given its group."""
 
     key: Key
     columns: tuple[Key, ...]
     family: Family
     setting: Setting
+
+
+def class_node(groups: int) -> Node:
+    """The class itself: a categorical with a level for every group."""
+    return Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(groups))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """Nodes of one family and size: arrays have an axis for them after that of the groups, unless one is `alone`."""
+
+    nodes: tuple[Node, ...]
+    alone: bool
+
+    @property
+    def name(self) -> Name:
+        return self.nodes[0].key
+
+    @property
+    def family(self) -> Family:
+        return self.nodes[0].family
+
+    @property
+    def groups(self) -> int:
+        return self.nodes[0].setting.groups
+
+    @property
+    def keys(self) -> list[Key]:
+        return [node.key for node in self.nodes]
+
+    @property
+    def width(self) -> int:
+        return self.family.width(self.nodes[0].setting)
+
+    def apart(self, arrays: Own) -> Iterator[tuple[Key, Own]]:
+        """Every node's own arrays."""
+        for place, node in enumerate(self.nodes):
+            yield node.key, arrays if self.alone else {name: part[:, place] for name, part in arrays.items()}
+
+    def together(self, parts: list[Own], names: Iterable[str] | None = None) -> Own:
+        """The nodes' own arrays, side by side."""
+        names = list(parts[0] if names is None else names)
+        if self.alone:
+            return {name: parts[0][name] for name in names}
+        return {name: np.stack([part[name] for part in parts], axis=1) for name in names}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Params:
+    """Every node's parameters in counting units, like nodes side by side; `params[key]` is one node's own."""
+
+    bundles: Mapping[Name, Own]
+    places: Mapping[Key, tuple[Name, int | None]]
+
+    def __getitem__(self, key: Key) -> Own:
+        name, place = self.places[key]
+        own = self.bundles[name]
+        return own if place is None else {part: value[:, place] for part, value in own.items()}
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.places)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.places
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The share of every class."""
+        return np.asarray(self[ROOT]["probability"][0])
+
+    def replaced(self, bundles: Mapping[Name, Own]) -> Params:
+        """The same with some bundles changed."""
+        return replace(self, bundles={**self.bundles, **bundles})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imagined:
+    """What the priors imagine: hyperparameters of every node, and how they are used.
+
+    `hows` are nodes estimated otherwise than the rest, as classes are; `fixed` are parameters, in counting units, that
+    nothing changes.
+    """
+
+    hypers: Mapping[Key, Hyper]
+    how: How
+    hows: Mapping[Key, How] = field(default_factory=dict)
+    fixed: Mapping[Key, Own] = field(default_factory=dict)
+    _stacked: dict[Any, Hyper] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def how_of(self, bundle: Bundle) -> How:
+        return self.hows.get(bundle.name, self.how)
+
+    def of(self, bundle: Bundle) -> Hyper:
+        """A bundle's hyperparameters; joined once, because every EM step asks for them."""
+        if bundle.alone:
+            return self.hypers[bundle.name]
+        if bundle.name not in self._stacked:
+            hypers = [self.hypers[key] for key in bundle.keys]
+            self._stacked[bundle.name] = {part: _joined([hyper[part] for hyper in hypers]) for part in hypers[0]}
+        return self._stacked[bundle.name]
+
+    def using(self, how: How) -> Imagined:
+        """The same priors, used otherwise."""
+        return replace(self, how=how)
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """All nodes of a model, and which of them are alike; those in `apart` are like no other."""
+
+    nodes: tuple[Node, ...]
+    apart: frozenset[Key] = frozenset()
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __getitem__(self, key: Key) -> Node:
+        for node in self.nodes:
+            if node.key == key:
+                return node
+        known = ", ".join(str(node.key) for node in self.nodes if node.key != ROOT)
+        raise DataError(f"the model has no column {key!r}. It has: {known}.")
+
+    @property
+    def columns(self) -> tuple[Node, ...]:
+        """All nodes but the class."""
+        return tuple(node for node in self.nodes if node.key != ROOT)
+
+    @cached_property
+    def bundles(self) -> tuple[Bundle, ...]:
+        alike: dict[Any, list[Node]] = {}
+        for node in self.nodes:
+            alone = node.key if node.family.alone or node.key == ROOT or node.key in self.apart else None
+            size = node.family.width(node.setting), node.setting.groups
+            alike.setdefault((node.family.stack_key(), size, alone), []).append(node)
+        return tuple(Bundle(tuple(nodes), nodes[0].family.alone) for nodes in alike.values())
+
+    @cached_property
+    def places(self) -> dict[Key, tuple[Name, int | None]]:
+        """Where each node's arrays are: its bundle, and its place there."""
+        found = {
+            node.key: (bundle.name, None if bundle.alone else place)
+            for bundle in self.bundles
+            for place, node in enumerate(bundle.nodes)
+        }
+        return {node.key: found[node.key] for node in self.nodes}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "apart": self.apart}
+
+    # -- side by side, and apart
+
+    def stacked(self, counts: Counts) -> Counts:
+        """Counts under the names of the nodes, as counts under the names of the bundles."""
+        arrays: dict[Hashable, Twofold] = {}
+        for bundle in self.bundles:
+            if bundle.name == ROOT:
+                arrays[ROOT] = counts.arrays[ROOT].spread(0).spread(0)
+            elif bundle.alone:
+                arrays[bundle.name] = counts.arrays[bundle.name]
+            else:
+                arrays[bundle.name] = stack([counts.arrays[key] for key in bundle.keys], axis=1)
+        return replace(counts, arrays=arrays)
+
+    def unstacked(self, counts: Counts) -> Counts:
+        """The same counts under the names of the nodes: what is saved, merged and shown."""
+        arrays: dict[Hashable, Twofold] = {}
+        for key, (name, place) in self.places.items():
+            own = counts.arrays[name]
+            arrays[key] = own[0, 0] if key == ROOT else own if place is None else own[:, place]
+        return replace(counts, arrays=arrays)
+
+    def params(self, named: Mapping[Key, Own]) -> Params:
+        """Parameters of every node, side by side."""
+        bundles = {x.name: x.together([named[key] for key in x.keys]) for x in self.bundles}
+        return Params(bundles, self.places)
+
+    # -- what priors imagine
+
+    def hypers(self, counts: Counts, priors: Mapping[Key, Any]) -> dict[Key, Hyper]:
+        """Every node's hyperparameters from the whole table's counts by node; like nodes of one plain prior at once."""
+        found: dict[Key, Hyper] = {}
+        for bundle in self.bundles:
+            alike: dict[Any, list[Node]] = {}
+            for node in bundle.nodes:
+                alike.setdefault(_how_alike(node, priors[node.key], bundle), []).append(node)
+            for nodes in alike.values():
+                found |= _hypers_of(nodes, priors[nodes[0].key], counts.arrays)
+        return {node.key: found[node.key] for node in self.nodes}
+
+    # -- counts and parameters, by bundle
+
+    def estimate(self, counts: Counts, imagined: Imagined) -> Params:
+        """The parameters that these counts and the imagined ones give."""
+        return Params({x.name: self._estimated(x, counts.arrays[x.name], imagined) for x in self.bundles}, self.places)
+
+    def _estimated(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
+        """A bundle's estimate; what cannot be estimated is named by its column."""
+        hyper, how = imagined.of(bundle), imagined.how_of(bundle)
+        try:
+            if not any(key in imagined.fixed for key in bundle.keys):
+                return bundle.family.estimate(stats, hyper, how)
+            return self._partly_fixed(bundle, stats, imagined)
+        except DataError as error:
+            for place, key in enumerate(bundle.keys if len(bundle.nodes) > 1 else ()):
+                alone = Bundle((bundle.nodes[place],), bundle.alone)
+                own = Imagined({key: imagined.hypers[key]}, imagined.how, imagined.hows, imagined.fixed)
+                self._estimated(alone, stats[:, place : place + 1], own)
+            raise error if bundle.name == ROOT else DataError(f"column {bundle.name!r}, {error}") from None
+
+    def _partly_fixed(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
+        """The estimate of nodes of which some parameters are fixed: together where the same are fixed in all."""
+        fixed, how = [imagined.fixed.get(key, {}) for key in bundle.keys], imagined.how_of(bundle)
+        if all(part.keys() == fixed[0].keys() for part in fixed):
+            return bundle.family.held(stats, imagined.of(bundle), how, bundle.together(fixed))
+        parts = []
+        for place, (node, held) in enumerate(zip(bundle.nodes, fixed, strict=True)):
+            hyper, own = imagined.hypers[node.key], stats[:, place]
+            one = bundle.family.held(own, hyper, how, held) if held else bundle.family.estimate(own, hyper, how)
+            parts.append(one)
+        return bundle.together(parts, set.intersection(*(set(part) for part in parts)))
+
+    def held(self, params: Params, imagined: Imagined) -> Params:
+        """The same parameters with the fixed ones in their place."""
+        if not imagined.fixed:
+            return params
+        return self.params({key: params[key] | imagined.fixed.get(key, {}) for key in self.places})
+
+    def within(self, params: Params, imagined: Imagined) -> Params:
+        """The nearest parameters that an estimate may be; columns that share a floor keep the same."""
+        moved = {x.name: x.family.within(params.bundles[x.name], imagined.of(x)) for x in self.bundles}
+        return Params(moved, self.places)
+
+    def log_prior(self, params: Params, imagined: Imagined) -> float:
+        """The prior's part of the objective; of the class only where its shares are free."""
+        return sum(
+            x.family.log_prior(params.bundles[x.name], imagined.of(x), imagined.how_of(x))
+            for x in self.bundles
+            if not (x.name == ROOT and ROOT in imagined.fixed)
+        )
+
+    def completed(self, counts: Counts, params: Params) -> float:
+        """Log-likelihood of complete rows that have these counts, in counting units and without `base`.
+
+        With expected counts this is what an M-step raises: the lower bound is it plus the memberships' entropy.
+        """
+        return sum(x.family.completed(counts.arrays[x.name], params.bundles[x.name]) for x in self.bundles)
+
+    def slope(self, counts: Counts, params: Params, imagined: Imagined) -> Params | None:
+        """How steeply the objective rises with each parameter where these are the expected counts (Fisher's identity).
+
+        None where a family does not know its own slope.
+        """
+        found: dict[Name, Own] = {}
+        for x in self.bundles:
+            steep = x.family.slope(counts.arrays[x.name], params.bundles[x.name], imagined.of(x), imagined.how_of(x))
+            if steep is None:
+                return None
+            found[x.name] = steep
+        return Params(found, self.places)
+
+    def log_units(self, counts: Counts) -> float:
+        """The part of the log-likelihood that only the columns' units decide."""
+        total = 0.0
+        for bundle in self.bundles:
+            stats = counts.arrays[bundle.name]
+            for place, node in enumerate(bundle.nodes):
+                total += bundle.family.log_unit(stats if bundle.alone else stats[:, place], node.setting)
+        return total
+
+    def log_spreads(self, counts: Counts, imagined: Imagined) -> float:
+        """What the log-likelihood loses to the columns' deviations."""
+        return sum(x.family.log_spread(counts.arrays[x.name], imagined.of(x)) for x in self.bundles)
+
+    def n_parameters(self, fixed: Mapping[Key, Own] | None = None) -> int:
+        """How many parameters may vary freely, those that are fixed left out."""
+        held, total = fixed or {}, 0
+        for bundle in self.bundles:
+            alike: dict[frozenset[str], int] = {}
+            for key in bundle.keys:
+                names = frozenset(held.get(key, ()))
+                alike[names] = alike.get(names, 0) + 1
+            for names, columns in alike.items():
+                setting, groups = bundle.nodes[0].setting, bundle.groups
+                total += bundle.family.free(setting, groups, columns)
+                total -= bundle.family.held_free(names, setting, groups, columns) if names else 0
+        return total
+
+
+def _how_alike(node: Node, prior: Any, bundle: Bundle) -> Any:
+    """What nodes must have in common for their hyperparameters to be worked out at once."""
+    plain = isinstance(prior, (int, float, str)) and prior != "auto" and node.setting.blank is None
+    return (prior, node.setting.floor) if plain and not bundle.alone else node.key
+
+
+def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
+    """Hyperparameters of nodes that share a prior."""
+    if len(nodes) == 1:
+        own = stats[nodes[0].key]
+        return {nodes[0].key: node_hyper(nodes[0], prior, own.spread(0) if nodes[0].key == ROOT else own)}
+    anchor, scale = (np.concatenate([getattr(x.setting, name) for x in nodes]) for name in ("anchor", "scale"))
+    setting = replace(nodes[0].setting, keys=tuple(x.key for x in nodes), anchor=anchor, scale=scale)
+    hyper = nodes[0].family.hyper(prior, stack([stats[x.key] for x in nodes], axis=1), setting)
+    if _per_level(nodes[0].family):
+        return {x.key: hyper for x in nodes}
+    return {x.key: {part: _number(value, j) for part, value in hyper.items()} for j, x in enumerate(nodes)}
+
+
+def _per_level(family: Family) -> bool:
+    """Whether hyperparameters are a number for every level, and so alike for columns of one size."""
+    return "shares" in family.chart.values()
+
+
+def _number(value: np.ndarray, column: int) -> np.ndarray:
+    """One column's hyperparameter, from those of several columns or one for all."""
+    return value[column, ...] if value.ndim else value
+
+
+def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
+    """One node's hyperparameters; `"auto"` takes the concentration with the most evidence."""
+    if isinstance(prior, str) and prior == "auto":
+        prior = best_evidence(node, stats)
+    if node.family.alone:
+        return node.family.hyper(prior, stats, node.setting)
+    hyper = node.family.hyper(prior, stats.spread(1), node.setting)
+    return hyper if _per_level(node.family) else {name: np.reshape(value, ()) for name, value in hyper.items()}
+
+
+def best_evidence(node: Node, stats: Twofold) -> float:
+    """The number of imagined counts under which the statistics are most probable."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_a: float) -> float:
+        evidence = node.family.evidence(stats, node_hyper(node, float(np.exp(log_a)), stats))
+        return -evidence if np.isfinite(evidence) else 1e300
+
+    found = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e4)), method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x))
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
+    same = np.broadcast_arrays(*parts)
+    return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
+
+
+def refuse_scores(leaves: Iterable[Node], why: str) -> None:
+    """Raise where a column only tells classes apart: complement weights are no probabilities."""
+    for leaf in leaves:
+        if not leaf.family.has_density:
+            raise DataError(
+                f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
+                "Use another model of text: 'multinomial' or 'bernoulli'."
+            )

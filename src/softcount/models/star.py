@@ -1,62 +1,44 @@
-"""The star: one nullable root (class or cluster) and leaves independent of each other given it.
+"""The star: one nullable class and leaves independent of each other given it.
 
 All labels known is naive Bayes; some null, semi-supervised; all null, a mixture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import local
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.counts import ROOT, Counts
-from softcount.errors import DataError
-from softcount.families import Categorical, Family, How, Joint, Params, Setting
+from softcount.errors import DataError, ModelFileError
+from softcount.families import Params as Own
 from softcount.families.base import IMPOSSIBLE
-from softcount.models.imagine import leaf_hypers
-from softcount.models.layout import plates_of
-from softcount.models.nodes import Node
-from softcount.models.parts import (
-    Imagined,
-    StarParams,
-    completed_together,
-    estimate_stack,
-    log_prior_together,
-    slope_together,
-    within_together,
-)
-from softcount.models.plates import Kernels, Plate, Reals, down_columns
+from softcount.families.filing import whole
+from softcount.models.bag_stack import Bag, regrouped
+from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
+from softcount.models.block_stack import Block
+from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
+from softcount.models.stacks import Codes, JointCodes, Kernels, Reals, Stack, down_columns
+from softcount.models.tiles import TILE, Ready, lengthened, rows_of
 from softcount.numerics.twofold import Twofold
+from softcount.table import Settled
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import ColumnPlace, Key, Schema
 
-TILE = 4096
-"""Rows scored at a time, so that rows x groups stays in the cache."""
-ASSIGNED = "(assigned)"
-"""The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
-Assign = Callable[[np.ndarray, int], None]
-"""Turns rows' posteriors into memberships, in place; told the number of the first row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A chunk as the plates want it, with the part of its log-density no group changes; done `tile` rows at a time."""
-
-    data: list[Any]
-    labels: np.ndarray | None
-    weights: np.ndarray | None
-    base: np.ndarray | float
-    start: int
-    n_rows: int
-    tile: int = TILE
+STACKS: dict[str, type[Stack]] = {
+    "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "features": Stack,
+}  # fmt: skip
+"""The stack that a family asks for by name."""
+SHARED = ("reals", "codes")
+"""Stacks that hold all columns of their kind."""
 
 
+@register_model
 @dataclass(frozen=True, slots=True, eq=False)
-class Star:
+class Star(ClassModel):
     """Structure only: which leaves, how many groups. Parameters and data are passed in."""
 
     schema: Schema
@@ -64,18 +46,35 @@ class Star:
     groups: int
     kernels: Kernels
     unknown_weight: float = 1.0
-    plates: tuple[Plate, ...] = field(init=False, default=())
+    nodes: Nodes = field(init=False, repr=False)
+    stacks: tuple[Stack, ...] = field(init=False, repr=False)
+
+    name: ClassVar[str] = "star"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plates", plates_of(self.leaves, self.schema, self.kernels))
+        leaves = tuple(_of_groups(leaf, self.groups) for leaf in self.leaves)
+        object.__setattr__(self, "leaves", leaves)
+        wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
+        nodes = Nodes((class_node(self.groups), *leaves), wide)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "stacks", tuple(stacks_of(nodes, self.schema, self.kernels)))
 
-    # -- data -> counts
+    def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
+        return replace(self, leaves=leaves, groups=groups or self.groups, schema=schema or self.schema)
+
+    # -- rows -> counts
 
     def prepare(self, chunk: Chunk, base: bool = True) -> Ready:
-        """What the plates need of a chunk; kept between EM's passes."""
-        data = [plate.prepare(chunk) for plate in self.plates]
-        parts = [plate.base(part) for plate, part in zip(self.plates, data, strict=True)] if base else []
+        """What the stacks need of a chunk; kept between EM's passes."""
+        data = [stack.prepare(chunk) for stack in self.stacks]
+        parts = [stack.base(part) for stack, part in zip(self.stacks, data, strict=True)] if base else []
         return Ready(data, chunk.labels, self._weights(chunk), sum(parts, 0.0), chunk.start, chunk.n_rows)
+
+    def arranged(self, ready: list[Ready]) -> list[Ready]:
+        return lengthened(ready, self.groups)
+
+    def worth_threads(self) -> bool:
+        return self.kernels.compiled
 
     def _weights(self, chunk: Chunk) -> np.ndarray | None:
         if chunk.labels is None or self.unknown_weight == 1.0:
@@ -84,86 +83,95 @@ class Star:
         return factor if chunk.weights is None else chunk.weights * factor
 
     def tally(self, ready: Ready) -> Counts:
-        """Counts of rows whose class is known; the others are passed over. Classes yet unknown make room."""
         assert ready.labels is not None
         groups = max(self.groups, int(ready.labels.max(initial=0)) + 1)
         arrays: dict[Hashable, Twofold] = {}
-        for plate, data in zip(self.plates, ready.data, strict=True):
-            arrays |= plate.count_labelled(data, ready.labels, ready.weights, groups)
-        coded = arrays.get("(codes)") if ready.weights is None else None
+        for stack, data in zip(self.stacks, ready.data, strict=True):
+            arrays |= stack.count_labelled(data, ready.labels, ready.weights, groups)
+        coded = arrays.get("codes") if ready.weights is None else None
         # Every row has one code in a column, if only that of a missing cell: the classes are counted already.
         sizes = _label_counts(ready.labels, ready.weights, groups) if coded is None else coded.hi[:, 0].sum(axis=-1)
         arrays[ROOT] = Twofold.of(sizes)
-        rows = float(sizes.sum())
-        return Counts(arrays, rows)
+        return Counts(arrays, float(sizes.sum()))
 
     def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
-        """Counts under given memberships (rows x groups)."""
         if ready.weights is not None:
             memberships = memberships * ready.weights[:, None]
         memberships = np.ascontiguousarray(memberships)
         arrays: dict[Hashable, Twofold] = {}
-        for plate, data in zip(self.plates, ready.data, strict=True):
-            arrays |= plate.count(data, memberships, None)
+        for stack, data in zip(self.stacks, ready.data, strict=True):
+            arrays |= stack.count(data, memberships, None)
         arrays[ROOT] = Twofold.of(memberships.sum(axis=0))
         return Counts(arrays, float(memberships.sum()))
 
-    def compile(self, params: StarParams, contrast: bool = False) -> list[Any]:
-        """The parameters as the kernels want them, made once per pass; `contrast` is all that tells groups apart."""
+    def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
+        order = settled.label_remap if settled.label_remap is not None else np.arange(groups)
+        arrays = {stack.name: stack.recoded(counts.arrays[stack.name], settled.remap) for stack in self.stacks}
+        both = {ROOT: counts.arrays[ROOT], **arrays}
+        return replace(counts, arrays={name: regrouped(array, order, groups) for name, array in both.items()})
+
+    def gathered(self, counts: Counts) -> Counts:
+        arrays: dict[Hashable, Twofold] = {ROOT: counts.arrays[ROOT].spread(0).spread(0)}
+        for stack in self.stacks:
+            arrays |= stack.split(counts.arrays[stack.name])
+        return replace(counts, arrays=arrays)
+
+    def compile(self, params: Params, contrast: bool = False) -> list[Any]:
+        """The parameters as the stacks want them, after the logarithms of the shares; `contrast` tells groups apart."""
         with np.errstate(divide="ignore"):
             log_shares = np.log(params.shares)
-        parts = [plate.compile([params.leaves[x.key] for x in plate.leaves]) for plate in self.plates]
+        parts = [stack.compile(params) for stack in self.stacks]
         if contrast:
-            pairs = zip(self.plates, parts, strict=True)
-            parts = [plate.contrast(part) if isinstance(plate, Reals) else part for plate, part in pairs]
+            parts = [stack.contrast(part) for stack, part in zip(self.stacks, parts, strict=True)]
         return [np.tile(log_shares, (TILE, 1)), *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """(rows x groups) log of share times density, without the part no group changes."""
         joint = np.empty((rows.stop - rows.start, self.groups)) if out is None else out
         for a in range(0, len(joint), TILE):
             joint[a : a + TILE] = compiled[0][: len(joint) - a]
-        clamped = False
-        for plate, data, part in zip(self.plates, ready.data, compiled[1:], strict=True):
-            plate.score(rows_of(data, rows), part, joint)
-            clamped |= type(plate).__name__ in ("Features", "Bag")
-        if clamped:
+        for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
+            stack.score(rows_of(data, rows), part, joint)
+        if any(stack.clamped for stack in self.stacks):
             joint[joint < IMPOSSIBLE] = -np.inf
         return joint
 
-    def expect(self, params: StarParams, compiled: list[Any], ready: Ready, assign: Assign | None = None) -> Counts:
-        """Expected counts and log-likelihood of a chunk under these parameters.
+    def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
+        found: dict[Key, np.ndarray] = {}
+        for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
+            for place, node in enumerate(stack.nodes):
+                own = np.zeros((ready.n_rows, self.groups))
+                stack.score_node(data, part, place, own)
+                found[node.key] = np.where(own < IMPOSSIBLE, -np.inf, own) if stack.clamped else own
+        return {leaf.key: found[leaf.key] for leaf in self.leaves}
 
-        With `assign` the counts are those of the memberships it makes, and the notes say how likely rows and groups
-        are together.
-        """
+    def memberships(self, ready: Ready, compiled: list[Any], rows: slice | None = None) -> np.ndarray:
+        members = self.score(ready, compiled, slice(0, ready.n_rows) if rows is None else rows)
+        self.kernels.normalise(members)
+        return members
+
+    def expect(self, compiled: list[Any], ready: Ready, assign: Assign | None = None) -> Counts:
         alone = self._expect_alone(compiled, ready) if assign is None else None
         if alone is not None:
             return alone
-        parts = [
-            self._expect_tile(params, compiled, ready, slice(a, min(a + ready.tile, ready.n_rows)), assign)
-            for a in range(0, ready.n_rows, ready.tile)
-        ]
+        parts = [self._expect_tile(compiled, ready, rows, assign) for rows in ready.tiles()]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         return total
 
     def _expect_alone(self, compiled: list[Any], ready: Ready) -> Counts | None:
-        """The whole chunk in one go, where the model is a single plate that can."""
-        expect = getattr(self.plates[0], "expect", None) if len(self.plates) == 1 else None
-        if expect is None or ready.labels is not None:
+        """The whole chunk in one go, where the model is a single stack that can."""
+        stack = self.stacks[0]
+        if len(self.stacks) > 1 or not isinstance(stack, (Reals, Block)) or ready.labels is not None:
             return None
-        found = expect(ready.data[0], compiled[1], compiled[0][0], ready.weights)
+        found = stack.expect(ready.data[0], compiled[1], compiled[0][0], ready.weights)
         if found is None:
             return None
-        tallies, sizes, likelihood = found
+        tally, sizes, likelihood = found
         mass = ready.n_rows if ready.weights is None else ready.weights.sum()
-        return Counts({ROOT: sizes, **tallies}, float(mass), likelihood)
+        return Counts({ROOT: sizes, stack.name: tally}, float(mass), likelihood)
 
-    def _expect_tile(
-        self, params: StarParams, compiled: list[Any], ready: Ready, rows: slice, assign: Assign | None
-    ) -> Counts:
+    def _expect_tile(self, compiled: list[Any], ready: Ready, rows: slice, assign: Assign | None) -> Counts:
         joint = self.score(ready, compiled, rows, _scratch(rows.stop - rows.start, self.groups))
         if ready.labels is not None:
             _pin(joint, ready.labels[rows])
@@ -179,12 +187,20 @@ class Star:
         if weights is not None:
             joint *= weights[:, None]
         arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(down_columns(np.add, joint))}
-        for plate, data in zip(self.plates, ready.data, strict=True):
-            arrays |= plate.count(rows_of(data, rows), joint, [params.leaves[x.key] for x in plate.leaves])
+        for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
+            arrays |= stack.count(rows_of(data, rows), joint, part)
         mass = float(len(joint) if weights is None else weights.sum())
         return Counts(arrays, mass, float(likelihood.sum()), notes)
 
-    def impossible_rows(self, compiled: list[Any], ready: Ready) -> np.ndarray:
+    def impossible(self, params: Params, ready: Sequence[Ready]) -> DataError:
+        compiled = self.compile(params)
+        rows = (part.start + int(row) for part in ready for row in self._impossible_rows(compiled, part))
+        return DataError(
+            f"row {next(rows) + 1} is impossible under every class of the start (probability zero), so EM cannot use "
+            "it. Start from probabilities above zero."
+        )
+
+    def _impossible_rows(self, compiled: list[Any], ready: Ready) -> np.ndarray:
         """Rows, numbered within the chunk, to which every group that may hold them gives probability zero."""
         joint = self.score(ready, compiled, slice(0, ready.n_rows))
         if ready.labels is not None:
@@ -192,164 +208,99 @@ class Star:
         weighty = True if ready.weights is None else ready.weights > 0
         return np.flatnonzero(np.isneginf(joint).all(axis=1) & weighty)
 
-    # -- counts -> parameters
+    # -- groups
 
-    def stats(self, counts: Counts) -> dict[Key, Twofold]:
-        """Each leaf's own (groups x features) statistics, in the order of the leaves."""
-        places = {leaf.key: (plate, j) for plate in self.plates for j, leaf in enumerate(plate.leaves)}
-        return {leaf.key: places[leaf.key][0].stats(counts.arrays, places[leaf.key][1]) for leaf in self.leaves}
+    def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
+        return np.ones(1) if bundle.name == ROOT else params.shares
 
-    def unstacked(self, counts: Counts) -> Counts:
-        """The same counts under the names of the leaves: what is saved, merged and shown."""
-        arrays: dict[Hashable, Twofold] = {ROOT: counts.arrays[ROOT]}
-        return Counts(arrays | self.stats(counts), counts.rows, counts.log_likelihood, counts.notes)
+    def by_group(self, params: Params) -> np.ndarray:
+        parts = [part.reshape(self.groups, -1) for key in params if key != ROOT for part in params[key].values()]
+        return np.concatenate([params.shares[:, None], *parts], axis=1)
 
-    def imagine(self, named: Counts, priors: Mapping[Key, Any], root: Any, how: How, root_how: How) -> Imagined:
-        """The imagined counts of every prior, given the whole table's statistics (any grouping of them)."""
-        hypers = leaf_hypers(self.leaves, priors, named.arrays)
-        fixed = np.asarray(root, dtype=float) if isinstance(root, np.ndarray) else None
-        setting = Setting(keys=("class",), levels=tuple(range(self.groups)))
-        share = 0.0 if fixed is not None else root
-        root_hyper = Categorical().hyper(share, named.arrays[ROOT].spread(0), setting)
-        return Imagined(root_hyper, hypers, how, root_how, fixed)
+    def cells_per_row(self) -> int:
+        return max(1, len(self.schema.used)) * self.groups
 
-    def estimate(self, counts: Counts, imagined: Imagined) -> StarParams:
-        """Parameters from counts under the leaves' names; columns of one family and size at once."""
-        stats = counts.arrays
-        shares = imagined.fixed_shares
-        if shares is None:
-            root = counts.arrays[ROOT].spread(0)
-            shares = Categorical().estimate(root, imagined.root, imagined.root_how)["probability"][0]
-        leaves: dict[Key, Params] = {}
-        for family, keys in self.stacks(stats, imagined.fixed):
-            leaves |= estimate_stack(family, keys, stats, imagined)
-        return StarParams(shares, leaves)
+    def regrouped(self, params: Params, order: np.ndarray) -> Params:
+        bundles: dict[Hashable, Own] = {
+            name: {part: value[order] for part, value in own.items()}
+            for name, own in params.bundles.items()
+            if name != ROOT
+        }
+        own = params.bundles[ROOT]
+        shares = own["probability"][..., order]
+        return replace(
+            params, bundles={ROOT: own | {"probability": shares / shares.sum(axis=-1, keepdims=True)}, **bundles}
+        )
 
-    def held(self, params: StarParams, imagined: Imagined) -> StarParams:
-        """The same parameters with the fixed ones in their place."""
-        shares = params.shares if imagined.fixed_shares is None else imagined.fixed_shares
-        leaves = {key: part | imagined.fixed.get(key, {}) for key, part in params.leaves.items()}
-        return StarParams(shares, leaves)
+    # -- what is seen from outside
 
-    def within(self, params: StarParams, imagined: Imagined) -> StarParams:
-        """The nearest parameters that an estimate may be; columns that share a floor keep the same."""
-        leaves = dict(params.leaves)
-        for like in self._alike(params):
-            family, keys = like[0].family, [leaf.key for leaf in like]
-            if type(family).within is not Family.within:
-                leaves |= within_together(family, keys, params, imagined)
-        return StarParams(params.shares, leaves)
+    def is_sparse(self, leaf: Node) -> bool:
+        return any(isinstance(stack, Bag) and leaf.key == stack.node.key for stack in self.stacks)
 
-    def stacks(
-        self, stats: Mapping[Any, Twofold], fixed: Mapping[Key, Params] | None = None
-    ) -> Iterator[tuple[Family, list[Key]]]:
-        """Leaves that can be estimated together: of one family and size, with the same parameters fixed."""
-        groups: dict[Any, tuple[Family, list[Key]]] = {}
-        for leaf in self.leaves:
-            alone = leaf.key if leaf.family.alone else tuple((fixed or {}).get(leaf.key, ()))
-            name = (leaf.family.stack_key(), stats[leaf.key].shape, alone)
-            groups.setdefault(name, (leaf.family, []))[1].append(leaf.key)
-        yield from groups.values()
+    def column(self, leaf: Node, chunk: Chunk) -> Any:
+        for stack in self.stacks:
+            for place, node in enumerate(stack.nodes):
+                if node.key == leaf.key:
+                    return stack.column(chunk, place)
+        raise KeyError(leaf.key)
 
-    def log_prior(self, params: StarParams, imagined: Imagined) -> float:
-        """The prior's part of the objective."""
-        total = 0.0
-        if imagined.fixed_shares is None:
-            total += Categorical().log_prior({"probability": params.shares[None]}, imagined.root, imagined.root_how)
-        for leaves in self._alike(params):
-            total += log_prior_together([leaf.key for leaf in leaves], leaves[0].family, params, imagined)
-        return total
+    def public(self, params: Params) -> dict[Key, Own]:
+        return {x.key: x.family.public(params[x.key], x.setting) for x in self.leaves}
 
-    def _alike(self, params: StarParams) -> list[list[Node]]:
-        """Columns of one family and size together, blocks alone."""
-        alike: dict[Any, list[Node]] = {}
-        for leaf in self.leaves:
-            part = params.leaves[leaf.key]
-            size = leaf.key if leaf.family.alone else tuple((name, part[name].shape) for name in leaf.family.chart)
-            alike.setdefault((leaf.family, size or leaf.key), []).append(leaf)
-        return list(alike.values())
+    def params(self, shares: np.ndarray, leaves: Mapping[Key, Own]) -> Params:
+        own = {"probability": np.asarray(shares, dtype=float)[None], "unseen": np.zeros(1)}
+        return self.nodes.params({ROOT: own, **leaves})
 
-    def completed(self, counts: Counts, params: StarParams) -> float:
-        """Log-likelihood of complete rows that have these counts, in counting units and without `base`.
+    def document(self) -> dict[str, Any]:
+        weight, cells = float(self.unknown_weight), int(self.kernels.cells)
+        return {"groups": self.groups, "unknown_weight": weight, "cells": cells}
 
-        With expected counts this is what an M-step raises: the lower bound is it plus the memberships' entropy.
-        """
-        total = float(xlogy(counts.arrays[ROOT].value, params.shares).sum())
-        for leaves in self._alike(params):
-            total += completed_together(leaves[0].family, [leaf.key for leaf in leaves], counts, params)
-        return total
-
-    def slope(self, counts: Counts, params: StarParams, imagined: Imagined) -> StarParams | None:
-        """How steeply the objective rises with each parameter where these are the expected counts (Fisher's identity).
-
-        None where a family does not know its own slope.
-        """
-        root, own = counts.arrays[ROOT].spread(0), {"probability": params.shares[None]}
-        shares = Categorical().slope(root, own, imagined.root, imagined.root_how)
-        assert shares is not None
-        leaves: dict[Key, Params] = {}
-        for like in self._alike(params):
-            family, keys = like[0].family, [leaf.key for leaf in like]
-            found = slope_together(family, keys, counts, params, imagined)
-            if found is None:
-                return None
-            leaves |= found
-        return StarParams(shares["probability"][0], leaves)
-
-    def log_units(self, counts: Counts) -> float:
-        """The part of the log-likelihood that only the columns' units decide."""
-        return sum(leaf.family.log_unit(counts.arrays[leaf.key], leaf.setting) for leaf in self.leaves)
-
-    def n_parameters(self, fixed_shares: bool = False, fixed: Mapping[Key, Params] | None = None) -> int:
-        """How many parameters may vary freely, those that are fixed left out."""
-        held = fixed or {}
-        total = 0 if fixed_shares else self.groups - 1
-        for leaf in self.leaves:
-            total += leaf.family.free(leaf.setting, self.groups)
-            if leaf.key in held:
-                total -= leaf.family.held_free(held[leaf.key], leaf.setting, self.groups)
-        return total - self._tied_columns({key for key, part in held.items() if "variance" in part})
-
-    def _tied_columns(self, known: set[Key]) -> int:
-        """Variances that columns share, counted once."""
-        free = [x.family for x in self.leaves if x.key not in known]
-        tied = [family for family in free if getattr(family, "tied", None) in ("columns", "both")]
-        saved = 0
-        for family in set(tied):
-            each = self.groups if getattr(family, "tied", None) == "columns" else 1
-            saved += (tied.count(family) - 1) * each
-        return saved
-
-    def leaf_scores(self, chunk: Chunk, params: StarParams) -> dict[Key, np.ndarray]:
-        """(rows x groups) log-density of every leaf against its best group; -inf where a group cannot have made it."""
-        public = self.public(params)
-        scores = {x.key: x.family.score(self.column(x, chunk), public[x.key], x.setting) for x in self.leaves}
-        return {key: _against_best(score) for key, score in scores.items()}
-
-    def column(self, leaf: Node, chunk: Chunk) -> np.ndarray:
-        """One leaf's own values in a chunk: codes, numbers, a block of numbers, or sparse counts."""
-        if not leaf.columns or leaf.family.kind is Kind.TEXT:
-            return chunk.bags[self.schema.places[leaf.key].slot if leaf.columns else 0]
-        parts = [getattr(chunk, self.schema.places[c].store)[:, self.schema.places[c].slot] for c in leaf.columns]
-        if isinstance(leaf.family, Joint):
-            return leaf.family.combine(np.stack([part.astype(np.int32) for part in parts], axis=1))
-        return np.stack(parts, axis=1) if leaf.family.block else parts[0]
-
-    def leaf(self, key: Key) -> Node:
-        for leaf in self.leaves:
-            if leaf.key == key:
-                return leaf
-        raise DataError(f"the model has no column {key!r}. It has: {', '.join(str(x.key) for x in self.leaves)}.")
-
-    def public(self, params: StarParams) -> dict[Key, Params]:
-        """Every leaf's parameters in the user's units, groups first."""
-        return {x.key: x.family.public(params.leaves[x.key], x.setting) for x in self.leaves}
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Star:
+        groups, cells = document["groups"], whole(document["cells"], 0, 1 << 62, "cells")
+        weight = float(document["unknown_weight"])
+        if not weight >= 0:
+            raise ModelFileError("its counts of rows are below zero.")
+        return cls(schema, nodes, groups, Kernels(cells), weight)
 
 
-def _against_best(score: np.ndarray) -> np.ndarray:
-    score = np.where(score < IMPOSSIBLE, -np.inf, score)
-    best = score.max(axis=1, keepdims=True)
-    return score - np.where(np.isfinite(best), best, 0.0)
+def _of_groups(leaf: Node, groups: int) -> Node:
+    same = leaf.setting.groups == groups
+    return leaf if same else replace(leaf, setting=replace(leaf.setting, groups=groups))
+
+
+def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]:
+    """Every leaf on the stack that its family asks for; wide codes, blocks and others on stacks of their own."""
+    shared: dict[str, list[Bundle]] = {kind: [] for kind in SHARED}
+    order = {node.key: place for place, node in enumerate(nodes)}
+    alone = []
+    for bundle in nodes.bundles:
+        if bundle.name == ROOT:
+            continue
+        kind = _kind(bundle)
+        wide = kind == "codes" and schema.places[bundle.name].store == "wide"
+        if kind in SHARED and not wide:
+            shared[kind].append(bundle)
+        else:
+            alone.append((kind, bundle))
+    for kind, bundles in shared.items():
+        if bundles:
+            own = sorted((node for bundle in bundles for node in bundle.nodes), key=lambda node: order[node.key])
+            places = tuple(schema.places[node.key] for node in own)
+            yield STACKS[kind](kind, tuple(own), tuple(bundles), places, kernels)
+    for kind, bundle in alone:
+        yield _apart(kind, bundle, schema, kernels)
+
+
+def _apart(kind: str, bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
+    columns = [column for node in bundle.nodes for column in node.columns]
+    places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)
+    return STACKS[kind]((kind, bundle.name), bundle.nodes, (bundle,), places, kernels)
+
+
+def _kind(bundle: Bundle) -> str:
+    """The stack of a bundle: a table that is one sparse block is a bag, whatever family counts it."""
+    return bundle.family.stack if bundle.nodes[0].columns else "bag"
 
 
 def _assigned(members: np.ndarray, assign: Assign, start: int) -> np.ndarray:
@@ -357,7 +308,7 @@ def _assigned(members: np.ndarray, assign: Assign, start: int) -> np.ndarray:
     posterior = members.copy()
     assign(members, start)
     with np.errstate(divide="ignore"):
-        return np.log((posterior * members).sum(axis=1))
+        return np.asarray(np.log((posterior * members).sum(axis=1)))
 
 
 def _weighed(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -371,7 +322,8 @@ def _scratch(rows: int, groups: int) -> np.ndarray:
     """A thread's own (rows x groups) memory, the same each time: fresh memory is mapped page by page when written."""
     if getattr(_own, "room", np.empty(0)).size < rows * groups:
         _own.room = np.empty(rows * groups)
-    return _own.room[: rows * groups].reshape(rows, groups)
+    room: np.ndarray = _own.room
+    return room[: rows * groups].reshape(rows, groups)
 
 
 def _label_counts(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
@@ -387,10 +339,3 @@ def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
     own = joint[known, labels[known]]
     joint[known] = -np.inf
     joint[known, labels[known]] = own
-
-
-def rows_of(data: Any, rows: slice) -> Any:
-    """Some rows of what a plate keeps of a chunk."""
-    if isinstance(data, tuple):
-        return tuple(None if part is None else part[rows] for part in data)
-    return data[rows]

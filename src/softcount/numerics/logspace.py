@@ -68,21 +68,15 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
     >>> log_rising(0.0, 0.0), log_rising(0.0, 1.0)
     (0.0, -inf)
     """
-    start, steps = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(n, dtype=float))
-    answer = np.where(start < SERIES_FROM, _small_rising(start, steps), _large_rising(start, steps))
-    return plain(np.where(steps == 0, 0.0, answer))
-
-
-def _small_rising(a: np.ndarray, n: np.ndarray) -> np.ndarray:
     from scipy.special import gammaln
 
-    with np.errstate(invalid="ignore"):  # inf - inf where both are zero; the caller says 0 there
-        return gammaln(a + n) - gammaln(a)
-
-
-def _large_rising(a: np.ndarray, n: np.ndarray) -> np.ndarray:
-    a = np.maximum(a, SERIES_FROM)
-    return n * np.log(a) + (a + n - 0.5) * np.log1p(n / a) - n + stirling_rest(a + n) - stirling_rest(a)
+    start, steps = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(n, dtype=float))
+    with np.errstate(invalid="ignore"):  # inf - inf where both are zero, which is 0 below
+        small = gammaln(start + steps) - gammaln(start)
+    far = np.maximum(start, SERIES_FROM)
+    large = steps * np.log(far) + (far + steps - 0.5) * np.log1p(steps / far) - steps
+    large = large + stirling_rest(far + steps) - stirling_rest(far)
+    return plain(np.where(steps == 0, 0.0, np.where(start < SERIES_FROM, small, large)))
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:
@@ -91,7 +85,8 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
     rest = np.zeros_like(x)
     for term in reversed(SERIES):
         rest = rest * square + term
-    return rest / x
+    found: np.ndarray = rest / x
+    return found
 
 
 def plain(values: ArrayLike) -> Number:

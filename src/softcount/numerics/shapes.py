@@ -29,7 +29,7 @@ def height(k: np.ndarray) -> np.ndarray:
     direct = near * np.log(near) - near - gammaln(near) + HALF_LOG_2PI
     r = 1.0 / (far * far)
     rest = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r / 1188)))) / far
-    return np.where(k < FAR, direct, 0.5 * np.log(far) - rest)
+    return np.asarray(np.where(k < FAR, direct, 0.5 * np.log(far) - rest))
 
 
 def gap(k: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def gap(k: np.ndarray) -> np.ndarray:
     near, far = np.minimum(k, FAR), np.maximum(k, FAR)
     r = 1.0 / (far * far)
     series = 0.5 / far + r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
-    return np.where(k < FAR, np.log(near) - psi(near), series)
+    return np.asarray(np.where(k < FAR, np.log(near) - psi(near), series))
 
 
 def bend(k: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def bend(k: np.ndarray) -> np.ndarray:
     near, far = np.minimum(k, FAR), np.maximum(k, FAR)
     r = 1.0 / (far * far)
     series = r * (0.5 + (1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * 5 / 66)))) / far)
-    return np.where(k < FAR, polygamma(1, near) - 1.0 / near, series)
+    return np.asarray(np.where(k < FAR, polygamma(1, near) - 1.0 / near, series))
 
 
 def shape_of(c: np.ndarray) -> np.ndarray:
@@ -74,7 +74,8 @@ def log_integral(rows: np.ndarray, spare: np.ndarray, low: float = 1e-300, high:
     top = logs.max(axis=0)
     share = np.exp(logs - top)
     fine, coarse = np.trapezoid(share, at, axis=0), np.trapezoid(share[::2], at[::2], axis=0)
-    return top + np.log((4.0 * fine - coarse) / 3.0)
+    found: np.ndarray = top + np.log((4.0 * fine - coarse) / 3.0)
+    return found
 
 
 def excess(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -85,7 +86,7 @@ def excess(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     rest = 1 / 3 + r * (1 / 5 + r * (1 / 7 + r * (1 / 9 + r * (1 / 11 + r * (1 / 13 + r / 15)))))
     series = d * s - 2 * s * r * rest
     # Not log(1 + d): of an x of 1e-14 of the mean d keeps two digits.
-    return np.where(np.abs(d) < 0.125, series, d - np.log(np.clip(x / mean, 1e-308, 1e308)))
+    return np.asarray(np.where(np.abs(d) < 0.125, series, d - np.log(np.clip(x / mean, 1e-308, 1e308))))
 
 
 @cache
@@ -109,4 +110,5 @@ def log_twofold(x: np.ndarray) -> Twofold:
     total = Twofold.of(1 / 9 + r * (1 / 11 + r * (1 / 13 + r * (1 / 15 + r / 17))))
     for share in ODD:
         total = total * square + share
-    return z * total * 2.0 + _logs_of_parts()[steps.astype(int)] + LOG_2 * power.astype(np.float64)
+    found: Twofold = z * total * 2.0 + _logs_of_parts()[steps.astype(int)] + LOG_2 * power.astype(np.float64)
+    return found

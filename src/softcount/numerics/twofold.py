@@ -25,14 +25,10 @@ def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rounded product and exactly what rounding lost (for magnitudes below 1e150)."""
     product = a * b
-    a_high, b_high = _upper_half(a), _upper_half(b)
+    a_wide, b_wide = SPLITTER * a, SPLITTER * b
+    a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
     a_low, b_low = a - a_high, b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _upper_half(a: np.ndarray) -> np.ndarray:
-    stretched = SPLITTER * a
-    return stretched - (stretched - a)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +50,8 @@ class Twofold:
 
     @property
     def value(self) -> np.ndarray:
-        return self.hi + self.lo
+        found: np.ndarray = self.hi + self.lo
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,8 +110,10 @@ def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:
 
 
 def stack(parts: list[Twofold], axis: int) -> Twofold:
+    """Pairs put together along a new axis."""
     return Twofold(np.stack([p.hi for p in parts], axis), np.stack([p.lo for p in parts], axis))
 
 
 def concatenate(parts: list[Twofold], axis: int) -> Twofold:
+    """Pairs one after another along an axis."""
     return Twofold(np.concatenate([p.hi for p in parts], axis), np.concatenate([p.lo for p in parts], axis))

@@ -8,17 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.numerics.logspace import log_rising, plain
-from softcount.priors.distribution import (
-    Distribution,
-    Number,
-    Seed,
-    against,
-    draws,
-    nonnegative,
-    require,
-    shown,
-    tail,
-)
+from softcount.priors.distribution import Distribution, Number, Seed, against, nonnegative, require, shown, tail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,7 +109,7 @@ class Beta(Distribution):
         """n shares drawn from the belief, groups first."""
         self._proper()
         _, a, b = against([0.0], self.alpha, self.beta)
-        return np.random.default_rng(random_state).beta(a, b, size=draws(self.alpha, n))
+        return np.random.default_rng(random_state).beta(a, b, size=(*np.shape(self.alpha), n))
 
     def describe(self) -> str:
         """The belief in one line.

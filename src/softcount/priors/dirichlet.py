@@ -71,7 +71,7 @@ class Dirichlet(Distribution):
         """The expected share of each level."""
         remedy = "Without any count there is no mean: update with data first, or imagine 1 of each level."
         require(np.asarray(self.total) > 0, self.total, "the sum of Dirichlet's alpha", remedy)
-        return self.alpha / self.alpha.sum(axis=-1, keepdims=True)
+        return np.asarray(self.alpha / self.alpha.sum(axis=-1, keepdims=True))
 
     @property
     def mode(self) -> np.ndarray:
@@ -86,7 +86,7 @@ class Dirichlet(Distribution):
     def variance(self) -> np.ndarray:
         """How far the share of each level spreads around its mean, squared."""
         mean = self.mean
-        return mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1)
+        return np.asarray(mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
         """The density of shares x (levels last, summing to one), per group."""
@@ -136,7 +136,7 @@ class Dirichlet(Distribution):
         with np.errstate(divide="ignore"):
             logs = np.log(rng.gamma(alpha + 1, size=size)) + np.log(rng.random(size)) / alpha
         shares = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        return shares / shares.sum(axis=-1, keepdims=True)
+        return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
     def describe(self) -> str:
         """The belief in one line.

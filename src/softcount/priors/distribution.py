@@ -64,9 +64,8 @@ class Distribution:
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.shape(one) == np.shape(other) and bool(np.array_equal(np.asarray(one), np.asarray(other)))
-    return bool(one == other)
+    arrays = isinstance(one, np.ndarray) or isinstance(other, np.ndarray)
+    return bool(np.array_equal(one, other) if arrays else one == other)
 
 
 def _hashable(value: Any) -> Any:
@@ -113,6 +112,12 @@ def positive(name: str, value: Any, remedy: str = "It must be finite and above 0
     return array
 
 
+def either(values: object, parts: Sequence[object], told: str) -> None:
+    """Refuse values beside the parts that stand for them, and some of these parts without the others."""
+    if sum(part is not None for part in parts) != (len(parts) if values is None else 0):
+        raise DataError(told)
+
+
 def require(
     right: ArrayLike,
     value: ArrayLike,
@@ -155,11 +160,6 @@ def tail(level: float) -> float:
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}. An interval holds a probability between 0 and 1, such as 0.95.")
     return (1 - level) / 2
-
-
-def draws(parameter: Number, n: int) -> tuple[int, ...]:
-    """The shape of n draws from every group."""
-    return (*np.shape(parameter), n)
 
 
 def shown(value: Number) -> str:

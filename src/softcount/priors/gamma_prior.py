@@ -7,19 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.errors import DataError
 from softcount.numerics.logspace import log_rising, plain
-from softcount.priors.distribution import (
-    Distribution,
-    Number,
-    Seed,
-    against,
-    draws,
-    nonnegative,
-    require,
-    shown,
-    tail,
-)
+from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
 from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
 
 
@@ -121,7 +110,7 @@ class Gamma(Distribution):
         """n rates drawn from the belief, groups first."""
         self._proper()
         _, shape, rate = against([0.0], self.shape, self.rate)
-        return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=draws(self.shape, n))
+        return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=(*np.shape(self.shape), n))
 
     def describe(self) -> str:
         """The belief in one line.
@@ -149,8 +138,7 @@ def _tally(
     """The total, the rows and the sum of log(x!): from values, or as given with the last of them 0."""
     from scipy.special import gammaln
 
-    if (values is None) == (total is None or rows is None) or (values is not None and (total, rows) != (None, None)):
-        raise DataError("Give either values, or both total and rows.")
+    either(values, (total, rows), "Give either values, or both total and rows.")
     if values is None:
         return nonnegative("total", total), nonnegative("rows", rows), np.zeros(())
     array = counts_of("a value", np.atleast_1d(np.asarray(values, dtype=float)))

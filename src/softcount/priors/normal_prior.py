@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from softcount.priors.distribution import (
     Distribution,
     Number,
     Seed,
-    draws,
+    either,
     finite,
     nonnegative,
     numbers,
@@ -21,8 +22,54 @@ from softcount.priors.distribution import (
     shown,
     tail,
 )
-from softcount.priors.moments import moments
-from softcount.priors.predictive import Normal, StudentT
+from softcount.priors.predictive import NormalPredictive, StudentT
+
+EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
+
+
+class Moments(NamedTuple):
+    """Rows, their mean (0 where there are no rows) and the sum of squared differences from it."""
+
+    rows: np.ndarray
+    mean: np.ndarray
+    sum_squares: np.ndarray
+
+
+def moments(
+    values: ArrayLike | None, rows: ArrayLike | None, mean: ArrayLike | None, sum_squares: ArrayLike | None
+) -> Moments:
+    """The moments of the values (rows on the last axis, NaN is missing), or those given, checked."""
+    either(values, (rows, mean, sum_squares), EITHER)
+    if values is not None:
+        return _of_values(values)
+    return _checked(nonnegative("rows", rows), numbers("mean", mean), nonnegative("sum_squares", sum_squares))
+
+
+def _of_values(values: ArrayLike) -> Moments:
+    array = np.atleast_1d(numbers("values", values))
+    require(~np.isinf(array), array, "a value", "Values are finite, or NaN where missing.", ("group", "row"))
+    seen = ~np.isnan(array)
+    rows = seen.sum(axis=-1)
+    first = _first(array, seen)
+    apart = np.where(seen, array - first, 0.0)  # from the first value: equal values then scatter by exactly 0
+    centre = apart.sum(axis=-1, keepdims=True) / np.maximum(rows, 1)[..., None]
+    squares = np.square(np.where(seen, apart - centre, 0.0)).sum(axis=-1)
+    return Moments(rows.astype(float), (first + centre)[..., 0], squares)
+
+
+def _first(array: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The first value that is there, on a last axis of one; 0 where there is none."""
+    if array.shape[-1] == 0:
+        return np.zeros((*array.shape[:-1], 1))
+    picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
+    return np.where(np.isnan(picked), 0.0, picked)
+
+
+def _checked(rows: np.ndarray, mean: np.ndarray, sum_squares: np.ndarray) -> Moments:
+    empty = rows == 0
+    require(empty | np.isfinite(mean), mean, "mean", "The mean of at least one row is a finite number.")
+    require(~empty | (sum_squares == 0), sum_squares, "sum_squares", "No rows scatter by 0.")
+    return Moments(rows, np.where(empty, 0.0, mean), sum_squares)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -156,7 +203,7 @@ class NormalInverseChi2(Distribution):
         """n means and n variances drawn together from the belief, groups first."""
         self._needs_rows_for_the_mean()
         self._needs_a_variance()
-        rng, size = np.random.default_rng(random_state), draws(self.mean, n)
+        rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n)
         nu, squares = np.expand_dims(self.nu, -1), np.expand_dims(self._squares, -1)
         variances = squares / rng.chisquare(nu, size=size)
         spread = np.sqrt(variances / np.expand_dims(self.kappa, -1))
@@ -176,7 +223,7 @@ class NormalInverseChi2(Distribution):
     @property
     def _squares(self) -> np.ndarray:
         """The imagined sum of squared differences; none from fewer than no rows."""
-        return np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance)
+        return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
 
     def _mean_alone(self) -> StudentT:
         self._needs_rows_for_the_mean()
@@ -247,10 +294,10 @@ class NormalKnownVariance(Distribution):
         """The ends of a range holding the mean with this probability, the rest split evenly."""
         return self._mean_alone().interval(level)
 
-    def predict(self) -> Normal:
+    def predict(self) -> NormalPredictive:
         """What the next value may be."""
         self._proper()
-        return Normal(self.mean, self.mean_variance + np.asarray(self.variance))
+        return NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
 
     def predict_log(self, x: ArrayLike) -> Number:
         """The log-density of the next value at x, per group."""
@@ -275,7 +322,7 @@ class NormalKnownVariance(Distribution):
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n means drawn from the belief, groups first."""
         self._proper()
-        noise = np.random.default_rng(random_state).standard_normal(draws(self.mean, n))
+        noise = np.random.default_rng(random_state).standard_normal((*np.shape(self.mean), n))
         return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise
 
     def describe(self) -> str:
@@ -288,11 +335,11 @@ class NormalKnownVariance(Distribution):
         known = f"the variance is known to be {shown(self.variance)}"
         return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"
 
-    def _mean_alone(self) -> Normal:
+    def _mean_alone(self) -> NormalPredictive:
         self._proper()
         remedy = "The mean is certain, so it has no density: a belief needs a mean_variance above 0."
         require(np.asarray(self.mean_variance) > 0, self.mean_variance, "NormalKnownVariance's mean_variance", remedy)
-        return Normal(self.mean, self.mean_variance)
+        return NormalPredictive(self.mean, self.mean_variance)
 
     def _proper(self) -> None:
         remedy = "Nothing is known of the mean yet: update with data first, or give a finite mean_variance."

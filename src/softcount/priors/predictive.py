@@ -21,7 +21,28 @@ def quantile_points(q: ArrayLike) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StudentT(Distribution):
+class Predictive(Distribution):
+    """What the next row may be; each kind says its log-density and its quantiles."""
+
+    def log_pdf(self, x: ArrayLike) -> Number:
+        """The log-density of each point, per group."""
+        raise NotImplementedError
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each point, per group; of a count, its probability."""
+        return plain(np.exp(self.log_pdf(x)))
+
+    def quantile(self, q: ArrayLike) -> Number:
+        """The value below which the next row falls with probability q, per group."""
+        raise NotImplementedError
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of a range holding the next row with this probability (a count: at least), the rest split evenly."""
+        return self.quantile(tail(level)), self.quantile(1 - tail(level))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StudentT(Predictive):
     """A bell with heavy tails: a normal whose variance had to be learned.
 
     >>> StudentT(df=4, location=10, scale=2).variance
@@ -54,78 +75,58 @@ class StudentT(Distribution):
         return plain(np.where(df > 2, spread, np.inf))
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-density of each point, per group."""
         points, df, location, scale = against(x, self.df, self.location, self.scale)
         z = (points - location) / scale
         height = log_rising(df / 2, 0.5) - 0.5 * np.log(np.pi * df) - np.log(scale)
         # log1p(z^2 / df) through hypot, so that a point 1e200 scales away does not overflow.
         far = 2 * np.log(np.maximum(np.hypot(1.0, z / np.sqrt(df)), 1.0))
-        return plain(height - (df + 1) / 2 * np.where(np.abs(z) < 1e100, np.log1p(_square(z) / df), far))
-
-    def pdf(self, x: ArrayLike) -> Number:
-        """The density of each point, per group."""
-        return plain(np.exp(self.log_pdf(x)))
+        near = np.log1p(np.square(np.where(np.abs(z) < 1e100, z, 0.0)) / df)
+        return plain(height - (df + 1) / 2 * np.where(np.abs(z) < 1e100, near, far))
 
     def quantile(self, q: ArrayLike) -> Number:
-        """The value below which the next row falls with probability q, per group."""
         from scipy.special import stdtrit
 
         points, df, location, scale = against(quantile_points(q), self.df, self.location, self.scale)
         return plain(location + scale * stdtrit(df, points))
 
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the next row with this probability, the rest split evenly."""
-        return self.quantile(tail(level)), self.quantile(1 - tail(level))
-
     def describe(self) -> str:
         return f"around {shown(self.location)}, scale {shown(self.scale)}, tails of {shown(self.df)} degrees of freedom"
 
 
-def _square(z: np.ndarray) -> np.ndarray:
-    return np.square(np.where(np.abs(z) < 1e100, z, 0.0))
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Normal(Distribution):
+class NormalPredictive(Predictive):
     """A bell: what the next row may be when the variance is known.
 
-    >>> round(Normal(0, 4).quantile(0.975), 4)
+    >>> round(NormalPredictive(0, 4).quantile(0.975), 4)
     3.9199
     """
 
     mean: Number
     variance: Number
 
+    def __repr__(self) -> str:
+        return Distribution.__repr__(self).replace("NormalPredictive", "Normal", 1)  # its name in softcount.priors
+
     def __post_init__(self) -> None:
         self._settle(mean=finite("Normal's mean", self.mean), variance=positive("Normal's variance", self.variance))
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-density of each point, per group."""
         points, mean, variance = against(x, self.mean, self.variance)
         z = (points - mean) / np.sqrt(variance)
         return plain(-0.5 * (np.log(2 * np.pi) + np.log(variance) + z * z))
 
-    def pdf(self, x: ArrayLike) -> Number:
-        """The density of each point, per group."""
-        return plain(np.exp(self.log_pdf(x)))
-
     def quantile(self, q: ArrayLike) -> Number:
-        """The value below which the next row falls with probability q, per group."""
         from scipy.special import ndtri
 
         points, mean, variance = against(quantile_points(q), self.mean, self.variance)
         return plain(mean + np.sqrt(variance) * ndtri(points))
-
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the next row with this probability, the rest split evenly."""
-        return self.quantile(tail(level)), self.quantile(1 - tail(level))
 
     def describe(self) -> str:
         return f"around {shown(self.mean)}, variance {shown(self.variance)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NegativeBinomial(Distribution):
+class NegativeBinomial(Predictive):
     """Counts 0, 1, 2, ... from a Poisson whose rate is only known as Gamma(shape, rate).
 
     >>> coming = NegativeBinomial(shape=3, rate=1.5)
@@ -162,20 +163,12 @@ class NegativeBinomial(Distribution):
         answer = seen - shape * np.log1p(1 / rate) - count * np.log1p(rate)
         return plain(np.where(whole, answer, np.where(np.isnan(points), np.nan, -np.inf)))
 
-    def pdf(self, x: ArrayLike) -> Number:
-        """The probability of each count, per group."""
-        return plain(np.exp(self.log_pdf(x)))
-
     def quantile(self, q: ArrayLike) -> Number:
         """The smallest count that the next row does not exceed with probability q, per group."""
         from scipy.stats import nbinom
 
         points, shape, rate = against(quantile_points(q), self.shape, self.rate)
         return plain(nbinom.ppf(points, shape, rate / (1 + rate)).clip(min=0.0))
-
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the next count with at least this probability."""
-        return self.quantile(tail(level)), self.quantile(1 - tail(level))
 
     def describe(self) -> str:
         return f"counts around {shown(self.mean)}, variance {shown(self.variance)}"

@@ -9,7 +9,17 @@ from numpy.typing import ArrayLike
 
 from softcount.errors import DataError
 from softcount.numerics.logspace import log_rising, plain
-from softcount.priors.distribution import Distribution, Number, Seed, finite, nonnegative, numbers, require, shown
+from softcount.priors.distribution import (
+    Distribution,
+    Number,
+    Seed,
+    either,
+    finite,
+    nonnegative,
+    numbers,
+    require,
+    shown,
+)
 
 MATRIX = ("group", "row", "column")
 
@@ -75,13 +85,13 @@ class NormalInverseWishart(Distribution):
     @property
     def mode(self) -> np.ndarray:
         """The likeliest means, whatever the covariance: the same as `mean`."""
-        self._needs_rows_for_the_mean()
+        self._known_kappa()
         return self.mean
 
     @property
     def covariance_mode(self) -> np.ndarray:
         """The likeliest covariance, whatever the means: scale / (nu + columns + 1)."""
-        return self.scale / (np.asarray(self.nu) + self.size + 1)[..., None, None]
+        return np.asarray(self.scale / (np.asarray(self.nu) + self.size + 1)[..., None, None])
 
     @property
     def joint_mode(self) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +104,7 @@ class NormalInverseWishart(Distribution):
         left = np.asarray(self.nu) - self.size - 1
         remedy = f"Up to columns + 1 = {self.size + 1} the covariance has no mean: use covariance_mode, or more rows."
         require(left > 0, self.nu, "NormalInverseWishart's nu", remedy)
-        return self.scale / left[..., None, None]
+        return np.asarray(self.scale / left[..., None, None])
 
     def pdf(self, x: ArrayLike) -> Number:
         """The density of possible means x (columns last), per group."""
@@ -172,13 +182,9 @@ class NormalInverseWishart(Distribution):
         self, values: ArrayLike | None, rows: ArrayLike | None, mean: ArrayLike | None, scatter: ArrayLike | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, their mean and their scatter: of the values, or those given, checked."""
-        given = (rows, mean, scatter)
+        either(values, (rows, mean, scatter), EITHER)
         if values is not None:
-            if any(part is not None for part in given):
-                raise DataError(EITHER)
             return _of_values(values, self.size)
-        if any(part is None for part in given):
-            raise DataError(EITHER)
         n, centre, products = nonnegative("rows", rows), numbers("mean", mean), finite("scatter", scatter, MATRIX)
         if centre.shape[-1:] != (self.size,) or products.shape[-2:] != (self.size, self.size):
             raise DataError(f"mean and scatter have shapes {centre.shape} and {products.shape}; columns: {self.size}.")
@@ -214,12 +220,9 @@ class NormalInverseWishart(Distribution):
             ) from None
 
     def _known_kappa(self) -> np.ndarray:
-        self._needs_rows_for_the_mean()
-        return np.asarray(self.kappa)
-
-    def _needs_rows_for_the_mean(self) -> None:
         remedy = "Nothing is known of the means yet: update with data first, or imagine a row with kappa=1."
         require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseWishart's kappa", remedy)
+        return np.asarray(self.kappa)
 
 
 def _of_values(values: ArrayLike, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -252,4 +255,4 @@ def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale"
 
 
 def _log_determinant(factor: np.ndarray) -> np.ndarray:
-    return 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+    return np.asarray(2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1))

@@ -1,19 +1,26 @@
-"""What a model answers: predictions, and distributions of a column."""
+"""What a model answers and why: predictions, distributions of a column, log-odds that add up; CSV and Parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import IO, TYPE_CHECKING, Any
 
-from softcount.report.json_page import key_text
-from softcount.report.page import Page
+from softcount.report.class_page import value_text
+from softcount.report.page import Page, key_text
 from softcount.report.plain_text import number, share
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.marking_words import DocumentWords
+    from softcount.table import Chunk
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -47,8 +54,10 @@ def name_array(fitted: Fitted) -> pa.Array:
 
 
 def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
+    """A distribution for a person, the likeliest level first."""
     page = Page()
-    page.heading(_question(of, given))
+    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
+    page.heading(f"{key_text(of)}, given {known}" if known else key_text(of))
     if isinstance(answer, Mapping):
         ranked = sorted(answer.items(), key=lambda item: -item[1])
         page.grid(("level", "probability"), [(str(level), share(p)) for level, p in ranked], right=("probability",))
@@ -58,11 +67,6 @@ def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
     return page
 
 
-def _question(of: object, given: Mapping[Any, Any]) -> str:
-    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
-    return f"{key_text(of)}, given {known}" if known else key_text(of)
-
-
 def figures(answer: Any) -> dict[str, float]:
     """Mean, standard deviation and quantiles of a numeric answer."""
     spread = {"mean": float(answer.mean), "standard deviation": float(answer.variance) ** 0.5}
@@ -70,8 +74,145 @@ def figures(answer: Any) -> dict[str, float]:
 
 
 def query_document(of: object, given: Mapping[Any, Any], answer: Any) -> dict[str, Any]:
+    """The same as data."""
     question = {"of": of, "given": {key_text(key): value for key, value in given.items()}}
     if isinstance(answer, Mapping):
         return {**question, "levels": [{"level": level, "probability": p} for level, p in answer.items()]}
     quantiles = [{"level": level, "value": float(answer.quantile(level))} for level in QUANTILES]
     return {**question, "mean": answer.mean, "variance": answer.variance, "quantiles": quantiles}
+
+
+ROWS_AT_ONCE = 10_000
+
+
+def write_csv(table: pa.Table, sink: IO[bytes]) -> None:
+    """UTF-8, one header line, quotes only where a cell needs them; a missing cell is empty.
+
+    A cell that begins like a formula is left as it is: the file is for programs, and changing data is worse.
+    """
+    sink.write(csv_lines([table.column_names]))
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        sink.write(csv_lines(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    sink.flush()
+
+
+def csv_lines(rows: Iterator[Sequence[object]] | list[list[str]]) -> bytes:
+    r"""The rows as CSV text.
+
+    >>> csv_lines([["a", 'b"c', "d,e"]])
+    b'a,"b""c","d,e"\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogatepass")
+
+
+def write_parquet(table: pa.Table, sink: IO[bytes]) -> None:
+    """The rows as Parquet."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, sink)
+
+
+ROW, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(class)", "(against)", "(prior)", "(total)"
+"""What a line of reasons holds besides a figure for each column."""
+FILE = "(file)"
+"""Where each row is a file, its name."""
+PROBABILITY, WORDS = "(probability)", "(words)"
+"""What a row that was asked for has besides, as data."""
+
+MOST_CERTAIN = 1.0 - 1e-15
+CellTexts = Mapping[str, str]
+
+
+def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int]) -> pa.Table:
+    """One line per row: its number, its class, the class it is compared with, every figure, and their sum."""
+    import pyarrow as pa
+
+    names = name_array(fitted)
+    lines: dict[str, Any] = {ROW: pa.array(rows, pa.int64())}
+    lines[CLASS] = names.take(pa.array(explanation.chosen, pa.int64()))
+    lines[AGAINST] = names.take(pa.array(explanation.against, pa.int64()))
+    figures = {name: pa.array(part) for name, part in explanation.parts.items()}
+    return pa.table({**lines, **figures, TOTAL: pa.array(explanation.total)})
+
+
+def rows_of(chunks: Iterable[Chunk]) -> list[int]:
+    """The numbers of the rows, counted from 1."""
+    return [row for chunk in chunks for row in range(chunk.start + 1, chunk.start + chunk.n_rows + 1)]
+
+
+def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> CellTexts:
+    """What the row holds, by column or block of columns, as a person reads it."""
+    from softcount.fitted.classes import cells
+
+    chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
+    held = cells(fitted, chunk, row - chunk.start - 1)
+    parts = {name: value if isinstance(value, tuple) else (value,) for name, value in held.items()}
+    return {name: ", ".join(value_text(part, 6) for part in own) for name, own in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRow:
+    """One row: its figures, what its cells hold, its name, how probable its class is, and its documents' words."""
+
+    line: Mapping[str, Any]
+    cells: CellTexts
+    title: str | None = None
+    probability: float | None = None
+    words: Sequence[tuple[DocumentWords, str | None]] = ()
+
+
+def add_reasons(
+    page: Page, row: ExplainedRow, called: Mapping[str, str] | None = None, calibrated: bool = False
+) -> None:
+    """The reasons for one row's class, the weightiest first, and how probable the class is where that is given."""
+    line = row.line
+    chosen, against = ((called or {}).get(str(line[key]), line[key]) for key in (CLASS, AGAINST))
+    compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
+    page.heading(f"{row.title or f'Row {line[ROW]}'}: {chosen}{compared}")
+    if row.probability is not None:
+        how = " (calibrated, which log-odds are not)" if calibrated else ""
+        # A probability that only rounding has made 1 is not quite that: 0 nats are no comparison, infinite ones exact.
+        most = MOST_CERTAIN if 0 < line[TOTAL] < float("inf") else 1.0
+        page.line(f"probability of {chosen}: {share(min(row.probability, most))}{how}")
+    page.grid(("column", "value", "log-odds", ""), _ranked(line, row.cells), right=("log-odds",))
+
+
+def _ranked(line: Mapping[str, Any], held: CellTexts) -> list[tuple[str, ...]]:
+    figures = {name: value for name, value in line.items() if name not in (ROW, FILE, CLASS, AGAINST, TOTAL)}
+    most = max((abs(value) for value in figures.values()), default=0.0)
+    ranked = sorted(figures.items(), key=lambda item: -abs(item[1]))
+    drawn = [(name, held.get(name, ""), signed(value), bar(value, most)) for name, value in ranked]
+    return [*drawn, (TOTAL, "", signed(line[TOTAL]), odds(line[TOTAL]))]
+
+
+def signed(value: float) -> str:
+    """A figure with its sign; nothing is plainly 0.
+
+    >>> signed(2134.56), signed(-0.2), signed(0.0)
+    ('+2,134.56', '-0.20', '0')
+    """
+    return "0" if value == 0 else f"{value:+,.2f}"
+
+
+def bar(value: float, most: float, width: int = 20) -> str:
+    """A bar whose length is the figure's share of the largest.
+
+    >>> bar(1.0, 2.0, width=4), bar(-2.0, 2.0, width=4)
+    ('++', '----')
+    """
+    length = round(width * abs(value) / most) if 0 < most < float("inf") else 0
+    return ("+" if value > 0 else "-") * length
+
+
+def odds(log_odds: float) -> str:
+    """Log-odds as people say odds.
+
+    >>> odds(0.0), odds(2.302585093)
+    ('odds 1 to 1', 'odds 10 to 1')
+    """
+    if abs(log_odds) > 30:
+        return "as good as certain" if log_odds > 0 else "as good as impossible"
+    ratio = number(exp(abs(log_odds)), 3)
+    return f"odds {ratio} to 1" if log_odds >= 0 else f"odds 1 to {ratio}"

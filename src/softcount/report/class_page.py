@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softcount.report.json_page import key_text
-from softcount.report.page import Page
+from softcount.report.page import Page, key_text
 from softcount.report.plain_text import LONGEST_CELL, counted, listed, number, share, shortened
 
 if TYPE_CHECKING:
-    from softcount.fitted.classes import Card, Crowd, Member, Odd, Sorting
+    from softcount.fitted.classes import Anomaly, Card, ClassMember, SortedTable
     from softcount.fitted.fitted_model import Fitted
 
 CARD_COLUMNS = 5
@@ -33,7 +32,7 @@ def class_names(fitted: Fitted) -> list[str]:
 
 def only_text(fitted: Fitted) -> bool:
     """Whether columns of text are all that the model reads."""
-    return bool(fitted.families) and all(family.name == "text" for family in fitted.families.values())
+    return bool(fitted.families) and set(fitted.families) <= set(fitted.schema.texts)
 
 
 def add_cards(page: Page, fitted: Fitted) -> None:
@@ -54,20 +53,15 @@ def add_cards(page: Page, fitted: Fitted) -> None:
 
 def _typical(fitted: Fitted, card: Card) -> str:
     """The values typical of a class, those of its most telling columns first; words without commas between them."""
-    typical = {
-        key: value.replace(",", "") if fitted.families[key].name == "text" else value
-        for key, value in card.typical.items()
-    }
-    cells = [cell for x in card.apart for cell in _cells(x.key, typical[x.key])]
+    cells: list[tuple[Any, Any]] = []
+    keys: list[Any] = [x.key for x in card.apart]
+    for key in keys:
+        value = card.typical[key].replace(",", "") if key in fitted.schema.texts else card.typical[key]
+        cells += zip(key, value, strict=True) if isinstance(value, tuple) else [(key, value)]
     return listed([f"{key_text(column)} {value_text(value)}" for column, value in cells], most=8)
 
 
-def _cells(key: Any, value: Any) -> list[tuple[Any, Any]]:
-    """A column and its value, or those of a block."""
-    return list(zip(key, value, strict=True)) if isinstance(value, tuple) else [(key, value)]
-
-
-def value_text(value: Any) -> str:
+def value_text(value: Any, digits: int = 4) -> str:
     """A cell as a person reads it; a block's cells in brackets.
 
     >>> value_text(2.5), value_text(None), value_text(("a", 1.0))
@@ -76,8 +70,8 @@ def value_text(value: Any) -> str:
     if value is None:
         return "missing"
     if isinstance(value, tuple):
-        return f"({', '.join(map(value_text, value))})"
-    return number(value) if isinstance(value, float) else str(value)
+        return f"({', '.join(value_text(part, digits) for part in value)})"
+    return number(value, digits) if isinstance(value, float) else str(value)
 
 
 # -- a table, sorted into the classes
@@ -86,71 +80,63 @@ def value_text(value: Any) -> str:
 class SortedRows(NamedTuple):
     """A table's rows, sorted into classes: who is where, what the table is called, and the rows' files if they are."""
 
-    sorting: Sorting
+    sorting: SortedTable
     data: str
     files: Sequence[str] = ()
 
     def file(self, row: int) -> dict[str, str]:
+        """The file that a row is, where rows are files."""
         return {"file": self.files[row]} if self.files else {}
 
 
-def add_sorting(page: Page, fitted: Fitted, rows: SortedRows) -> None:
+def add_sorting(page: Page, fitted: Fitted, found: SortedRows) -> None:
     """Who is in which class and how certainly, and the rows that fit worst."""
-    _add_members(page, fitted, rows.sorting, rows.data)
-    _add_odd(page, fitted, rows)
-
-
-def _add_members(page: Page, fitted: Fitted, sorting: Sorting, data: str) -> None:
     from softcount.fitted.classes import relative
 
-    page.heading(f"The rows of {data}, by their likeliest class")
+    groups, sorting = fitted.n_groups, found.sorting
+    page.heading(f"The rows of {found.data}, by their likeliest class")
     rows = [
-        (name, number(crowd.rows), share(relative(crowd.entropy, fitted.n_groups)), *_ends(crowd))
-        for name, crowd in zip(class_names(fitted), sorting.crowds, strict=True)
+        (name, number(crowd.rows), share(relative(crowd.entropy, groups)), *map(_members, (crowd.most, crowd.least)))
+        for name, crowd in zip(class_names(fitted), sorting.classes, strict=True)
     ]
     page.grid(("class", "rows", "unsure", "surest rows", "least sure rows"), rows, right=("rows", "unsure"))
-    unsure = share(relative(sorting.entropy, fitted.n_groups))
+    unsure = share(relative(sorting.entropy, groups))
     page.line(f"unsure, over all rows: {unsure} (membership entropy; 0 % where every row is sure of its class)")
     if sorting.impossible:
         page.line(f"{counted(sorting.impossible, 'row')} impossible under every class, and in none")
+    _add_odd(page, fitted, found)
 
 
-def _ends(crowd: Crowd) -> tuple[str, str]:
-    return _members(crowd.most), _members(crowd.least)
-
-
-def _members(members: list[Member]) -> str:
+def _members(members: list[ClassMember]) -> str:
     """Row numbers, counted from 1, each with its probability.
 
-    >>> from softcount.fitted.classes import Member
-    >>> _members([Member(0, 1.0), Member(16, 0.5)])
+    >>> from softcount.fitted.classes import ClassMember
+    >>> _members([ClassMember(0, 1.0), ClassMember(16, 0.5)])
     '1 (100 %), 17 (50.0 %)'
     """
     return ", ".join(f"{member.row + 1} ({share(member.probability)})" for member in members) or "-"
 
 
 def _add_odd(page: Page, fitted: Fitted, found: SortedRows) -> None:
-    if not found.sorting.odd:
+    if not found.sorting.anomalies:
         return
     names = class_names(fitted)
     page.heading("Rows that fit worst (score: nats more surprising than is usual in their class)")
     rows = [
-        (str(odd.row + 1), *found.file(odd.row).values(), _figure(odd.score), _class_of(odd, names), because(odd))
-        for odd in found.sorting.odd
+        (
+            str(odd.row + 1),
+            *found.file(odd.row).values(),
+            "impossible" if odd.score == float("inf") else f"{odd.score:.1f}",
+            names[odd.group] if odd.probability > 0 else "none",
+            because(odd),
+        )
+        for odd in found.sorting.anomalies
     ]
     headings = ("row", *found.file(0), "score", "likeliest", "because")
     page.grid(headings, rows, right=("row", "score"))
 
 
-def _class_of(odd: Odd, names: list[str]) -> str:
-    return names[odd.group] if odd.probability > 0 else "none"
-
-
-def _figure(score: float) -> str:
-    return "impossible" if score == float("inf") else f"{score:.1f}"
-
-
-def because(odd: Odd, most: int = 3) -> str:
+def because(odd: Anomaly, most: int = 3) -> str:
     """The columns that make a row odd, with what they hold and what they add to its score."""
     first, *others = odd.parts.items()
     telling = [first, *(pair for pair in others if pair[1] >= TELLING)]
@@ -170,6 +156,7 @@ def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
 
 
 def card_document(card: Card) -> dict[str, Any]:
+    """One class as data."""
     return {
         "class": card.name,
         "share": card.share,
@@ -199,6 +186,7 @@ def influence_document(cards: list[Card], ranked: list[tuple[Any, float]]) -> li
 
 
 def sorting_document(fitted: Fitted, found: SortedRows) -> dict[str, Any]:
+    """A table sorted into the classes, as data."""
     from softcount.fitted.classes import relative
 
     names, groups, sorting = fitted.names, fitted.n_groups, found.sorting
@@ -214,20 +202,20 @@ def sorting_document(fitted: Fitted, found: SortedRows) -> dict[str, Any]:
                 "rows": crowd.rows,
                 "entropy": crowd.entropy,
                 "relative_entropy": relative(crowd.entropy, groups),
-                "surest": [_member_document(member) | found.file(member.row) for member in crowd.most],
-                "least_sure": [_member_document(member) | found.file(member.row) for member in crowd.least],
+                "surest": [_member_document(found, member) for member in crowd.most],
+                "least_sure": [_member_document(found, member) for member in crowd.least],
             }
-            for name, crowd in zip(names, sorting.crowds, strict=True)
+            for name, crowd in zip(names, sorting.classes, strict=True)
         ],
-        "anomalies": [_odd_document(odd, names) | found.file(odd.row) for odd in sorting.odd],
+        "anomalies": [_odd_document(odd, names) | found.file(odd.row) for odd in sorting.anomalies],
     }
 
 
-def _member_document(member: Member) -> dict[str, Any]:
-    return {"row": member.row + 1, "probability": member.probability}
+def _member_document(found: SortedRows, member: ClassMember) -> dict[str, Any]:
+    return {"row": member.row + 1, "probability": member.probability} | found.file(member.row)
 
 
-def _odd_document(odd: Odd, names: list[Any]) -> dict[str, Any]:
+def _odd_document(odd: Anomaly, names: list[Any]) -> dict[str, Any]:
     return {
         "row": odd.row + 1,
         "score": odd.score,

@@ -1,30 +1,23 @@
-"""A fitted model as a person reads it: classes, columns, and what sets the classes apart."""
+"""A fitted model as a person reads it: its classes and columns, or its centres; also how a table is read, and a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softcount.report.class_page import (
-    SortedRows,
-    add_cards,
-    add_sorting,
-    card_document,
-    class_names,
-    influence_document,
-    only_text,
-    sorting_document,
-)
-from softcount.report.column_page import column_documents, role
-from softcount.report.json_page import key_text
-from softcount.report.page import Page
+from softcount.report import class_page, evaluation_page
+from softcount.report.class_page import SortedRows, class_names
+from softcount.report.page import Page, key_text
 from softcount.report.plain_text import counted, listed, number, share
-from softcount.report.reliability import add_calibration, calibration_document
-from softcount.report.selection_page import add_selection, selection_document
 from softcount.report.word_page import add_marks, marks_document
+from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
+    from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
+    from softcount.learn.kmeans.fit_kmeans import Centres
 
 MOST_COLUMNS = 10
 """How many columns a report names; --json names all."""
@@ -39,20 +32,21 @@ def model_page(fitted: Fitted, rows: SortedRows | None = None) -> Page:
     page.heading(headline(fitted))
     page.line(f"from {counted(fitted.n_rows, 'row')}, {counted(fitted.n_parameters, 'parameter')}")
     if fitted.calibration is not None:
-        add_calibration(page, fitted.calibration)
-    add_selection(page, fitted)
+        evaluation_page.add_calibration(page, fitted.calibration)
+    evaluation_page.add_selection(page, fitted)
     add_groups(page, fitted)
     add_apart(page, fitted, brief=False)
     if fitted.n_groups > 1:
-        add_cards(page, fitted)
+        class_page.add_cards(page, fitted)
     if rows is not None:
-        add_sorting(page, fitted, rows)
+        class_page.add_sorting(page, fitted, rows)
     _add_columns(page, fitted)
     add_notes(page, fitted.notes)
     return page
 
 
 def headline(fitted: Fitted) -> str:
+    """What kind of model it is, in a few words."""
     groups = counted(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
@@ -73,7 +67,7 @@ def add_groups(page: Page, fitted: Fitted) -> None:
 
 def add_apart(page: Page, fitted: Fitted, brief: bool = True) -> None:
     """The columns that tell the classes apart, and what they look like in each class; the words of columns of text."""
-    if not only_text(fitted):
+    if not class_page.only_text(fitted):
         _add_influence(page, fitted)
     if fitted.schema.texts:
         add_marks(page, fitted, brief)
@@ -85,11 +79,11 @@ def _add_influence(page: Page, fitted: Fitted) -> None:
         _add_whole(page, fitted)
     if fitted.n_groups < 2 or not ranked:
         return
-    chosen = ranked[:MOST_COLUMNS]
+    chosen, most = ranked[:MOST_COLUMNS], ranked[0][1]
     page.heading("Columns that matter most (influence: how far the classes depart from the whole table, in nats)")
     headings: tuple[str, ...] = ("column", "influence", "relative")
     figures: list[tuple[str, ...]] = [
-        (key_text(key), number(value, 3), _of_most(value, ranked[0][1])) for key, value in chosen
+        (key_text(key), number(value, 3), f"{value / most:.3f}" if most > 0 else "-") for key, value in chosen
     ]
     if fitted.n_groups <= SIDE_BY_SIDE:
         words = [fitted.describe(key) for key, _ in chosen]
@@ -109,11 +103,6 @@ def _add_whole(page: Page, fitted: Fitted) -> None:
         page.line(f"and {counted(len(fitted.params) - len(rows), 'column')} more (--json has all)")
 
 
-def _of_most(value: float, most: float) -> str:
-    """Beside the most influential column, which is 1."""
-    return f"{value / most:.3f}" if most > 0 else "-"
-
-
 def _add_columns(page: Page, fitted: Fitted) -> None:
     page.heading("Columns")
     families = _families(fitted)
@@ -127,7 +116,7 @@ def _add_columns(page: Page, fitted: Fitted) -> None:
 def _families(fitted: Fitted) -> dict[Any, str]:
     """The family of each column, by the column."""
     return {
-        column: f"text, {getattr(family, 'model', '')}" if family.name == "text" else family.name
+        column: family.title
         for key, family in fitted.families.items()
         for column in (key if isinstance(key, tuple) else (key,))
     }
@@ -148,9 +137,10 @@ def add_missing(page: Page, fitted: Fitted) -> None:
 
 
 def add_notes(page: Page, notes: list[str]) -> None:
+    """What the owner of the table wants to know."""
     if notes:
         page.heading("Notes")
-        page.lines(notes)
+        page.line(*notes)
 
 
 def model_document(fitted: Fitted, rows: SortedRows | None = None) -> dict[str, Any]:
@@ -160,38 +150,243 @@ def model_document(fitted: Fitted, rows: SortedRows | None = None) -> dict[str, 
         "target": fitted.target,
         "rows": fitted.n_rows,
         "parameters": fitted.n_parameters,
-        "classes": [card_document(card) for card in cards],
+        "classes": [class_page.card_document(card) for card in cards],
         "columns": column_documents(fitted.schema, fitted.missing),
-        "influence": influence_document(cards, fitted.influence()),
+        "influence": class_page.influence_document(cards, fitted.influence()),
         "fitted": _fitted_columns(fitted),
         "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
         "log_likelihood": fitted.log_likelihood,
         "iterations": fitted.n_iter,
         "converged": fitted.converged,
         "interrupted": fitted.interrupted,
-        "calibration": calibration_document(fitted.calibration),
-        "starts": _starts_document(fitted),
-        "selection": selection_document(fitted),
+        "calibration": evaluation_page.calibration_document(fitted.calibration),
+        "starts": starts_document(fitted.agreed),
+        "selection": evaluation_page.selection_document(fitted),
         "notes": list(fitted.notes),
-        "data": None if rows is None else sorting_document(fitted, rows),
+        "data": None if rows is None else class_page.sorting_document(fitted, rows),
     }
 
 
 def _fitted_columns(fitted: Fitted) -> list[dict[str, Any]]:
-    families, levels = fitted.families, fitted.levels
+    families, levels, found = fitted.families, fitted.levels, []
+    for key, params in fitted.params.items():
+        own = {"levels": list(levels.get(key, ())), "parameters": params}
+        if key in fitted.schema.texts:
+            own = marks_document(fitted, key)
+        found.append({"column": key_text(key), "family": families[key].name} | own)
+    return found
+
+
+def starts_document(agreed: tuple[int, int] | None) -> dict[str, int] | None:
+    """How many starts were run, and how many of them reached the best; None where there were none."""
+    return None if agreed is None else {"run": agreed[1], "reached_the_best": agreed[0]}
+
+
+# -- the columns of a table as they were understood
+
+Missing = Mapping[Key, float]
+"""Missing cells per column; a column that was not read has no entry."""
+
+HEADINGS = ("column", "kind", "why", "missing")
+
+
+def schema_page(schema: Schema, n_rows: int, missing: Missing) -> Page:
+    """How a table is read, for `softcount schema`."""
+    page = Page()
+    page.heading(f"{counted(n_rows, 'row')}, {counted(len(schema.fields), 'column')}")
+    page.grid(HEADINGS, column_lines(schema, missing, n_rows), right=("missing",))
+    left_out = [key_text(spec.key) for spec in schema.fields if not spec.used]
+    if left_out:
+        page.heading("Left out")
+        page.line(f"{listed(left_out)}. To use one anyway, declare its kind: --kind {left_out[0]}=categorical")
+    return page
+
+
+def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[str, ...]]:
+    """One line per column: its name, kind, why, and the share of its cells that are missing."""
     return [
-        {"column": key_text(key), "family": families[key].name}
-        | (marks_document(fitted, key) if families[key].name == "text" else _parameters(levels.get(key, ()), params))
-        for key, params in fitted.params.items()
+        (key_text(spec.key), role(spec), spec.why, missing_share(spec.key, missing, n_rows)) for spec in schema.fields
     ]
 
 
-def _parameters(levels: Iterable[Any], params: Any) -> dict[str, Any]:
-    return {"levels": list(levels), "parameters": params}
+def role(spec: Field) -> str:
+    """The kind of a column, and whether it is left out."""
+    if spec.used:
+        return str(spec.kind)
+    return "left out" if spec.declared else f"{spec.kind} (left out)"
 
 
-def _starts_document(fitted: Fitted) -> dict[str, int] | None:
-    if fitted.agreed is None:
-        return None
-    best, run = fitted.agreed
-    return {"run": run, "reached_the_best": best}
+def missing_share(key: Key, missing: Missing, n_rows: float) -> str:
+    """The share of a column's cells that are missing."""
+    return share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
+
+
+def schema_document(schema: Schema, n_rows: int, missing: Missing) -> dict[str, Any]:
+    """How a table is read, as data."""
+    return {"rows": n_rows, "columns": column_documents(schema, missing), "missing_words": list(schema.missing)}
+
+
+def column_documents(schema: Schema, missing: Missing) -> list[dict[str, Any]]:
+    """The columns as data."""
+    return [
+        {
+            "column": spec.key,
+            "kind": str(spec.kind),
+            "why": spec.why,
+            "used": spec.used,
+            "declared": spec.declared,
+            "missing": missing.get(spec.key),
+            **_values(spec),
+        }
+        for spec in schema.fields
+    ]
+
+
+def _values(spec: Field) -> dict[str, Any]:
+    """The levels of a column; of a column of text, which may have millions of words, only how many."""
+    return {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows.
+
+    `criterion` is what the number of classes was chosen by, if it was; `reading`, the options the data were read with.
+    """
+
+    fitted: Fitted
+    evaluation: Evaluation | None
+    n_rows: int
+    saved: str
+    data: str
+    criterion: str = "evidence"
+    reading: tuple[str, ...] = ()
+
+
+def fit_page(report: FitReport) -> Page:
+    """What was learned, how well it predicts, and what to do next."""
+    fitted = report.fitted
+    page = Page()
+    _add_table(page, report)
+    page.heading(headline(fitted))
+    if fitted.classes is None:
+        _add_search(page, report)
+    else:
+        evaluation_page.add_evaluation(page, report.evaluation, fitted.calibration)
+    add_groups(page, fitted)
+    add_apart(page, fitted)
+    if fitted.n_groups > SIDE_BY_SIDE:
+        class_page.add_cards(page, fitted)
+    add_missing(page, fitted)
+    add_notes(page, fitted.notes)
+    _add_saved(page, report)
+    return page
+
+
+def _add_table(page: Page, report: FitReport) -> None:
+    """The columns as understood, the target last."""
+    fitted = report.fitted
+    lines = column_lines(fitted.schema, fitted.missing, report.n_rows)
+    if fitted.target is not None:
+        missing = missing_share(fitted.target, fitted.missing, report.n_rows)
+        lines.append((key_text(fitted.target), "target", counted(fitted.n_groups, "class", "classes"), missing))
+    page.heading(f"{counted(report.n_rows, 'row')}, {counted(len(lines), 'column')}")
+    page.grid(HEADINGS, lines, right=("missing",))
+
+
+def _add_search(page: Page, report: FitReport) -> None:
+    """How the classes were found, and whether another search would find the same."""
+    fitted = report.fitted
+    evaluation_page.add_selection(page, fitted, report.criterion)
+    page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {_ending(fitted)}")
+    if fitted.agreed is not None and fitted.n_groups > 1:
+        best, run = fitted.agreed
+        page.line(f"{best} of {counted(run, 'start')} reached the best")
+        if best == 1 and run > 1:
+            # While a number is looked for, each gets a few starts; all that are asked for go to one that is given.
+            given = f"--classes {fitted.n_groups} " if fitted.selection else ""
+            page.line(f"more starts may find better classes: {given}--starts {10 * run}")
+
+
+def _ending(fitted: Fitted) -> str:
+    steps = counted(fitted.n_iter, "iteration")
+    if fitted.interrupted:
+        return f"interrupted after {steps}: the best so far"
+    return f"converged after {steps}" if fitted.converged else f"stopped after {steps}, before it had converged"
+
+
+def _add_saved(page: Page, report: FitReport) -> None:
+    page.heading("Saved")
+    page.line(f"the model, in {report.saved}" if report.saved != "-" else "the model, to standard output")
+    page.heading("Next")
+    page.line(*next_commands(report))
+
+
+def next_commands(report: FitReport) -> list[str]:
+    """Commands that go on from here, as one would type them."""
+    model = "MODEL" if report.saved == "-" else shlex.quote(report.saved)
+    data = "DATA" if report.data == "-" else shlex.quote(report.data)
+    data = " ".join([data, *report.reading])
+    if report.fitted.classes is None:
+        return [f"softcount show {model} {data}", f"softcount predict {model} {data}"]
+    return [f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
+
+
+def fit_document(report: FitReport) -> dict[str, Any]:
+    """The same as data: the model, the evaluation and where it was saved."""
+    return {
+        **model_document(report.fitted),
+        "evaluation": evaluation_page.evaluation_document(report.evaluation),
+        "criterion": report.criterion if report.fitted.selection else None,
+        "saved": report.saved,
+        "next": next_commands(report),
+    }
+
+
+CENTRES_ABREAST = 6
+"""Up to this many centres are columns of one table; more are its lines, with as many columns."""
+
+
+def centres_page(found: Centres, names: list[str]) -> Page:
+    """The centres, the columns in which they differ most first."""
+    page = Page()
+    clusters = counted(len(found.centres), "cluster")
+    page.heading(f"K-means, rows of length one: {clusters}" if found.frame.unit else f"K-means: {clusters}")
+    ending = "converged" if found.converged else "stopped before it had converged"
+    page.line(f"cost {number(found.inertia, 6)}; {ending} after {counted(found.n_iter, 'pass', 'passes')}")
+    page.heading("Centres")
+    _add_centres(page, found, names)
+    add_notes(page, found.notes)
+    return page
+
+
+def _add_centres(page: Page, found: Centres, names: list[str]) -> None:
+    spread = found.frame.inside(found.centres).var(axis=0)
+    order = sorted(range(len(spread)), key=lambda column: -spread[column])
+    few = len(found.centres) <= CENTRES_ABREAST
+    chosen = order[: MOST_COLUMNS if few else CENTRES_ABREAST]
+    if few:
+        headings = [f"cluster {cluster}" for cluster in range(len(found.centres))]
+        rows = [(names[j], *(number(float(x)) for x in found.centres[:, j])) for j in chosen]
+    else:
+        headings = [names[j] for j in chosen]
+        rows = [(str(g), *(number(float(centre[j])) for j in chosen)) for g, centre in enumerate(found.centres)]
+    page.grid(("column" if few else "cluster", *headings), rows, right=headings)
+    if len(order) > len(chosen):
+        page.line(f"and {counted(len(order) - len(chosen), 'column')} in which the centres differ less")
+
+
+def centres_document(found: Centres, names: list[str]) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "clusters": len(found.centres),
+        "columns": names,
+        "centres": found.centres,
+        "unit_length": found.frame.unit,
+        "cost": found.inertia,
+        "trace": found.trace,
+        "iterations": found.n_iter,
+        "converged": found.converged,
+        "starts": starts_document(found.agreed),
+        "notes": found.notes,
+    }

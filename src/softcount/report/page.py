@@ -1,14 +1,16 @@
-"""A page of headings, lines and tables: written once, shown plain, in colour, or not at all."""
+"""A page of headings, lines and tables, shown plain or in colour; and what is said as one JSON document instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from datetime import date, time
+from typing import Any
 
 from softcount.report.passage import Passage
 from softcount.report.plain_text import cell_width, printable, shortened
-from softcount.run.progress import on_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +26,35 @@ class Grid:
         return [tuple(shortened(printable(cell)) for cell in row) for row in self.rows]
 
     def flushed(self) -> list[bool]:
+        """Which columns are set to the right."""
         return [heading in self.right for heading in self.headings]
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
+    """A line that begins a part of the page."""
+
     text: str
 
 
-Block = Heading | Grid | Passage | str
+PageBlock = Heading | Grid | Passage | str
 
 
 @dataclass(slots=True)
 class Page:
     """What one command has to say, in order."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[PageBlock] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
         self.blocks.append(Heading(text))
 
-    def line(self, text: str) -> None:
-        self.blocks.append(text)
-
-    def lines(self, texts: Iterable[str]) -> None:
+    def line(self, *texts: str | Passage) -> None:
+        """Each text on a line of its own; a document, marked, on its own lines."""
         self.blocks.extend(texts)
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
         self.blocks.append(Grid(tuple(headings), tuple(tuple(row) for row in rows), frozenset(right)))
-
-    def passage(self, passage: Passage) -> None:
-        self.blocks.append(passage)
-
-
-def show(page: Page, stream: IO[str]) -> None:
-    """Write the page: a rich one on a terminal, plain aligned text elsewhere."""
-    if on_terminal(stream):
-        from softcount.report.screen import show_rich
-
-        show_rich(page, stream)
-    else:
-        stream.write(plain(page))
 
 
 def plain(page: Page) -> str:
@@ -86,7 +76,7 @@ def plain(page: Page) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _block_lines(block: Block, first: bool) -> list[str]:
+def _block_lines(block: PageBlock, first: bool) -> list[str]:
     if isinstance(block, Heading):
         return [printable(block.text)] if first else ["", printable(block.text)]
     if isinstance(block, Grid):
@@ -106,3 +96,52 @@ def _aligned(grid: Grid) -> list[str]:
 def _padded(text: str, width: int, right: bool) -> str:
     space = " " * (width - cell_width(text))
     return space + text if right else text + space
+
+
+# -- JSON: numbers as numbers, what is not a number as null, keys as text
+
+
+def as_json(value: Any) -> str:
+    """The value as an indented JSON document, ended by a newline; NaN and infinities become null.
+
+    >>> print(as_json({"a": float("nan"), 2: (1.5, None)}), end="")
+    {
+      "a": null,
+      "2": [
+        1.5,
+        null
+      ]
+    }
+    """
+    return json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def jsonable(value: Any) -> Any:
+    """The value in the types JSON knows; NumPy scalars and arrays become numbers and lists."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        # str(), because an enumeration of strings is a string; a lone surrogate has no UTF-8.
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key_text(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item) for item in value]
+    return _from_other(value)
+
+
+def key_text(key: object) -> str:
+    """A column key or level as the name of a JSON member; a block of columns is its names joined by commas."""
+    if isinstance(key, tuple):
+        return ", ".join(map(key_text, key))
+    return str(jsonable(str(key)))
+
+
+def _from_other(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return jsonable(str(value))

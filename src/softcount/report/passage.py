@@ -23,7 +23,7 @@ STEPS = (0.15, 0.35, 0.65)
 """Shares of the weightiest word's nats from which a word is marked, marked well, and marked most."""
 
 
-class Piece(NamedTuple):
+class MarkedText(NamedTuple):
     """A run of characters, the nats by which it moved the document, and how strongly it is marked.
 
     Marks go from 0 to 3, below 0 where the piece speaks for the other class.
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     tone: int = 0
 
 
-Line = tuple[Piece, ...]
+Line = tuple[MarkedText, ...]
 Weights = Mapping[tuple[int, int], float]
 """The nats of words, by the places of their first character and of the one after the last."""
 
@@ -55,33 +55,36 @@ class Passage:
             yield "".join(between_signs(piece) for piece in line)
 
 
-def between_signs(piece: Piece) -> str:
+def between_signs(piece: MarkedText) -> str:
     """The piece between signs, two of them where it is marked most.
 
-    >>> between_signs(Piece("free", 9.0, 3)), between_signs(Piece("love", -2.0, -1)), between_signs(Piece("the"))
-    ('++free++', '-love-', 'the')
+    >>> [between_signs(MarkedText(*parts)) for parts in (("free", 9.0, 3), ("love", -2.0, -1), ("the",))]
+    ['++free++', '-love-', 'the']
     """
     signs = ("+" if piece.tone > 0 else "-") * _signs(piece)
     return f"{signs}{piece.text}{signs}"
 
 
-def _signs(piece: Piece) -> int:
+def _signs(piece: MarkedText) -> int:
     return 2 if abs(piece.tone) == len(STEPS) else min(abs(piece.tone), 1)
 
 
-def passage(document: str, weights: Weights, ours: str, theirs: str) -> Passage:
-    """A document wrapped into lines, its weighty words marked; of a long one the lines that matter."""
-    looked_at = document[:MOST_READ].rstrip()
+def passage(document: str, weights: Weights, ours: str, theirs: str, most: int = MOST_READ) -> Passage:
+    """A document wrapped into lines, its weighty words marked; of a long one the lines that matter.
+
+    No more than `most` characters are looked at.
+    """
+    looked_at = document[:most].rstrip()
     lines = [short for line in _lines(looked_at, weights) for short in _wrapped(line)]
     kept = tuple(_kept(lines))
-    if len(document) > MOST_READ:
-        kept += ((Piece(f"[only the first {MOST_READ:,} of {len(document):,} characters were looked at]"),),)
+    if len(document) > most:
+        kept += ((MarkedText(f"[only the first {most:,} of {len(document):,} characters were looked at]"),),)
     return Passage(kept, printable(ours), printable(theirs))
 
 
-def _lines(document: str, weights: Weights) -> Iterator[list[Piece]]:
+def _lines(document: str, weights: Weights) -> Iterator[list[MarkedText]]:
     """The document line by line, cut where words begin and end; nothing in it that a terminal could obey."""
-    line: list[Piece] = []
+    line: list[MarkedText] = []
     for piece in _cut(document, weights):
         first, *others = piece.text.split("\n")
         line.append(piece._replace(text=_harmless(first)))
@@ -91,16 +94,16 @@ def _lines(document: str, weights: Weights) -> Iterator[list[Piece]]:
     yield line
 
 
-def _cut(document: str, weights: Weights) -> Iterator[Piece]:
+def _cut(document: str, weights: Weights) -> Iterator[MarkedText]:
     most = max(map(abs, weights.values()), default=0.0)
     done = 0
     for (start, end), nats in sorted(weights.items()):
         strength = sum(abs(nats) >= step * most for step in STEPS) if nats else 0
         if strength and start >= done and end <= len(document):
-            yield Piece(document[done:start])
-            yield Piece(document[start:end], nats, strength if nats > 0 else -strength)
+            yield MarkedText(document[done:start])
+            yield MarkedText(document[start:end], nats, strength if nats > 0 else -strength)
             done = end
-    yield Piece(document[done:])
+    yield MarkedText(document[done:])
 
 
 def _harmless(text: str) -> str:
@@ -110,16 +113,16 @@ def _harmless(text: str) -> str:
 # -- lines of one width
 
 
-def _wrapped(line: Iterable[Piece]) -> Iterator[Line]:
+def _wrapped(line: Iterable[MarkedText]) -> Iterator[Line]:
     """The line in as many as it needs, broken at spaces, or anywhere in a run without any."""
-    short: list[Piece] = []
+    short: list[MarkedText] = []
     used = 0
     for space, run in _runs(line):
         width = sum(map(_width, run))
         if used and used + len(space) + width > WIDTH:
             yield tuple(short)
             short, used, space = [], 0, ""
-        short.append(Piece(space))
+        short.append(MarkedText(space))
         used += len(space)
         for piece in (portion for whole in run for portion in _portions(whole)):
             if used + _width(piece) > WIDTH and used > len(space):
@@ -130,12 +133,12 @@ def _wrapped(line: Iterable[Piece]) -> Iterator[Line]:
     yield tuple(piece for piece in short if piece.text)
 
 
-def _width(piece: Piece) -> int:
+def _width(piece: MarkedText) -> int:
     """With the signs around it."""
     return cell_width(piece.text) + 2 * _signs(piece)
 
 
-def _portions(piece: Piece) -> list[Piece]:
+def _portions(piece: MarkedText) -> list[MarkedText]:
     """The piece in parts that fit a line each."""
     if _width(piece) <= WIDTH:
         return [piece]
@@ -149,9 +152,9 @@ def _portions(piece: Piece) -> list[Piece]:
     return [piece._replace(text=piece.text[a:b]) for a, b in pairwise(ends)]
 
 
-def _runs(line: Iterable[Piece]) -> Iterator[tuple[str, list[Piece]]]:
+def _runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
     """Spaces, and the pieces up to the next spaces."""
-    space, run = "", list[Piece]()
+    space, run = "", list[MarkedText]()
     for piece in line:
         for part in re.split(r"( +)", piece.text):
             if part.startswith(" "):
@@ -197,4 +200,4 @@ def _weightiest(lines: Sequence[Line]) -> set[int]:
 
 def _gap(lines: int) -> Iterator[Line]:
     if lines:
-        yield (Piece(f"[{counted(lines, 'line')} left out]"),)
+        yield (MarkedText(f"[{counted(lines, 'line')} left out]"),)

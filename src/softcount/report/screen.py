@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from softcount.report.page import Grid, Heading, Page
+from softcount.report.page import Grid, Heading, Page, plain
 from softcount.report.passage import Passage
 from softcount.report.plain_text import printable
-from softcount.run.progress import console_on
+from softcount.run.progress import console_on, on_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
 
 
-def show_rich(page: Page, stream: IO[str]) -> None:
+def show(page: Page, stream: IO[str]) -> None:
+    """Write the page: a rich one on a terminal, plain aligned text elsewhere."""
+    if not on_terminal(stream):
+        stream.write(plain(page))
+        return
+    from rich.padding import Padding
+
     console = console_on(stream)
     for place, block in enumerate(page.blocks):
         if isinstance(block, Heading):
@@ -28,12 +34,19 @@ def show_rich(page: Page, stream: IO[str]) -> None:
 
 
 def _show_heading(console: Console, heading: Heading, first: bool) -> None:
+    from rich.text import Text
+
     if not first:
         console.print()
     console.print(Text(printable(heading.text), style="bold"))
 
 
 def _drawn(block: Grid | str) -> Padding | Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
     # Text objects, not strings: a level called "[red]" must be shown, not obeyed.
     if isinstance(block, str):
         return Padding(Text(printable(block)), (0, 0, 0, 2))
@@ -51,6 +64,8 @@ AGAINST = ("", "red", "bold red", "bold reverse red")
 
 def _marked(passage: Passage, colour: bool) -> Text:
     """A document with its words in colour; by signs where colour is not wanted."""
+    from rich.text import Text
+
     if not colour:
         return Text("\n".join(passage.plain()))
     rest = f" for {passage.theirs}; the bolder, the more"

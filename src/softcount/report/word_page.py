@@ -7,16 +7,15 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from softcount.report.answer_page import bar, signed
 from softcount.report.class_page import class_names
-from softcount.report.json_page import key_text
-from softcount.report.page import Page
+from softcount.report.page import Page, key_text
 from softcount.report.passage import MOST_READ, passage
 from softcount.report.plain_text import LONGEST_CELL, cell_width, counted, printable, shortened
-from softcount.report.reason_page import bar, signed
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.marking_words import Mark, Moved
+    from softcount.fitted.marking_words import DocumentWords, MarkingWord
     from softcount.models.nodes import Node
 
 FEW_CLASSES = 4
@@ -39,7 +38,7 @@ PAGE, LONGEST_WORD, LONGEST_NAME = 78, 24, 16
 
 def add_marks(page: Page, fitted: Fitted, brief: bool = False) -> None:
     """For every column of text, the words that most mark each class; with their figures, unless it is to be brief."""
-    from softcount.fitted.marking_words import marks, text_leaves
+    from softcount.fitted.marking_words import marking_words, text_leaves
 
     names = [printable(name) for name in class_names(fitted)]
     for leaf in text_leaves(fitted):
@@ -47,9 +46,9 @@ def add_marks(page: Page, fitted: Fitted, brief: bool = False) -> None:
             continue
         page.heading(_marks_heading(fitted, leaf))
         if brief or fitted.n_groups > FEW_CLASSES:
-            _add_lines(page, names, marks(fitted, leaf, MOST_MARKS))
+            _add_lines(page, names, marking_words(fitted, leaf, MOST_MARKS))
         else:
-            _add_table(page, leaf, names, list(marks(fitted, leaf, MOST_MARKS)))
+            _add_table(page, leaf, names, list(marking_words(fitted, leaf, MOST_MARKS)))
 
 
 def _marks_heading(fitted: Fitted, leaf: Node) -> str:
@@ -59,7 +58,7 @@ def _marks_heading(fitted: Fitted, leaf: Node) -> str:
     return f"Words of {key_text(leaf.key)} that most mark each class (of {words})"
 
 
-def _add_lines(page: Page, names: Sequence[str], found: Iterable[list[Mark]]) -> None:
+def _add_lines(page: Page, names: Sequence[str], found: Iterable[list[MarkingWord]]) -> None:
     """A line for each class, with as many words as fit."""
     room = min(max(PAGE - max(map(cell_width, names)) - 4, LONGEST_WORD), LONGEST_CELL)
     rows = [(name, as_many([mark.word for mark in own], room)) for name, own in zip(names, found, strict=True)]
@@ -101,16 +100,16 @@ def times(count: float) -> str:
     return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"
 
 
-def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[Mark]]) -> None:
+def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[MarkingWord]]) -> None:
     """The words of every class under each other, with their figures; a single class has no odds."""
-    from softcount.fitted.marking_words import presence
+    from softcount.fitted.marking_words import word_figures
 
     rows = []
     for name, own in zip(names, found, strict=True):
         for place, mark in enumerate(own):
             figures = times(mark.count), times(mark.elsewhere), signed(mark.log_odds)
             rows.append((name if place == 0 else "", shortened(spelled(mark.word), LONGEST_WORD), *figures))
-    here = "documents here" if presence(leaf) else "times here"
+    here = "documents here" if word_figures(leaf).once else "times here"
     headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
     page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
 
@@ -120,12 +119,12 @@ def marks_document(fitted: Fitted, key: Any) -> dict[str, Any]:
 
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
-    from softcount.fitted.marking_words import marks, text_leaves
+    from softcount.fitted.marking_words import marking_words, text_leaves
 
     (leaf,) = text_leaves(fitted, key)
-    own = zip(fitted.names, marks(fitted, leaf, DOCUMENT_MARKS), strict=True)
+    own = zip(fitted.names, marking_words(fitted, leaf, DOCUMENT_MARKS), strict=True)
     return {
-        "model": getattr(leaf.family, "model", None),
+        "model": leaf.family.word_model,
         "words": len(leaf.setting.levels),
         "marking": [{"class": name, "words": [asdict(mark) for mark in found]} for name, found in own],
     }
@@ -134,19 +133,19 @@ def marks_document(fitted: Fitted, key: Any) -> dict[str, Any]:
 # -- words that moved a document
 
 
-def add_moved(page: Page, fitted: Fitted, found: Moved, document: str | None) -> None:
+def add_moved(page: Page, fitted: Fitted, found: DocumentWords, document: str | None) -> None:
     """The weightiest words of one document, how often its class and the other hold them, and the document, marked."""
     from softcount.fitted.marking_words import spots, weights
 
     names = class_names(fitted)
     ours, theirs = (names[group] for group in (found.groups[0], found.groups[min(1, len(found.groups) - 1)]))
     page.heading(_moved_heading(found, document))
-    if found.moves:
+    if found.words:
         _add_moves(page, found, names)
     places = weights(found, spots(found, document and document[:MOST_READ]))
     if document and places:
         page.heading(f"{key_text(found.key)}, with its words marked")
-        page.passage(passage(document, places, ours, theirs))
+        page.line(passage(document, places, ours, theirs))
 
 
 def beginning(document: str | None, longest: int = 32) -> str:
@@ -158,33 +157,33 @@ def beginning(document: str | None, longest: int = 32) -> str:
     return "missing" if document is None else shortened(" ".join(document[: 8 * longest].split()), longest)
 
 
-def _moved_heading(found: Moved, document: str | None) -> str:
+def _moved_heading(found: DocumentWords, document: str | None) -> str:
     name = key_text(found.key)
     if document is None:
         return f"{name} is missing, and says nothing"
-    if not found.moves and not document.strip():
+    if not found.words and not document.strip():
         return f"{name} is empty, and says nothing"
-    if not found.moves:
+    if not found.words:
         return f"{name} holds no word that the model knows"
     return f"Words of {name} that moved it most ({signed(found.total)} in all)"
 
 
-def _add_moves(page: Page, found: Moved, names: Sequence[str]) -> None:
-    most = abs(found.moves[0].nats)
+def _add_moves(page: Page, found: DocumentWords, names: Sequence[str]) -> None:
+    most = abs(found.words[0].nats)
     held = [f"in {shortened(printable(names[group]), LONGEST_NAME)}" for group in found.groups]
     rows = []
-    for move in found.moves[:MOST_MOVES]:
+    for move in found.words[:MOST_MOVES]:
         figures = times(move.count) if move.count else "", signed(move.nats), bar(move.nats, most, width=10)
         own = [times(count) for count in move.held] or [""] * len(held)
         rows.append((shortened(spelled(move.word), LONGEST_WORD), *figures, *own))
     page.grid(("word", "times", "log-odds", "", *held), rows, right=("times", "log-odds", *held))
-    rest = [move.nats for move in found.moves[MOST_MOVES:]]
+    rest = [move.nats for move in found.words[MOST_MOVES:]]
     if rest:
         total = f", {signed(sum(rest))} together" if isfinite(sum(rest)) else ""
         page.line(f"and {counted(len(rest), 'word')} more{total} (--json has all)")
 
 
-def moved_document(fitted: Fitted, found: Moved, document: str | None) -> dict[str, Any]:
+def moved_document(fitted: Fitted, found: DocumentWords, document: str | None) -> dict[str, Any]:
     """The words of one document as data: all of them, with the places where they stand."""
     from softcount.fitted.marking_words import places_of
 
@@ -198,6 +197,6 @@ def moved_document(fitted: Fitted, found: Moved, document: str | None) -> dict[s
             "spans": places[move.word].tolist() if move.word in places else [],
             "in_classes": [{"class": name, "count": own} for name, own in zip(names, move.held, strict=False)],
         }
-        for move in found.moves
+        for move in found.words
     ]
     return {"column": key_text(found.key), "document": document, "log_odds": found.total, "words": words}

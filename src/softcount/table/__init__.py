@@ -1,12 +1,13 @@
 """Tables: opened from anywhere, their columns understood, their rows handed on as chunks."""
 
-from softcount.table.chunk import UNKNOWN, Chunk, Chunks
+from softcount.sources import wording
+from softcount.table.chunk import UNKNOWN, Chunk, Chunks, Settled
+from softcount.table.column_plan import Contradiction
+from softcount.table.encode import ChunkTask, CodedChunk
 from softcount.table.labels import check_weights, code_labels
-from softcount.table.opened import open_table
-from softcount.table.plan import Contradiction
-from softcount.table.schema import MISSING, NARROW_LEVELS, Field, Key, Kind, Place, Schema
-from softcount.table.table import Settled, Table
-from softcount.table.vocabulary import MOST_LEVELS, OTHER
+from softcount.table.make_table import open_table
+from softcount.table.schema import MISSING, MOST_LEVELS, NARROW_LEVELS, OTHER, ColumnPlace, Field, Key, Kind, Schema
+from softcount.table.table import Table, document_at
 
 __all__ = [
     "MISSING",
@@ -15,16 +16,20 @@ __all__ = [
     "OTHER",
     "UNKNOWN",
     "Chunk",
+    "ChunkTask",
     "Chunks",
+    "CodedChunk",
+    "ColumnPlace",
     "Contradiction",
     "Field",
     "Key",
     "Kind",
-    "Place",
     "Schema",
     "Settled",
     "Table",
     "check_weights",
     "code_labels",
+    "document_at",
     "open_table",
+    "wording",
 ]

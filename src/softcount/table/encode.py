@@ -1,106 +1,47 @@
-"""Raw columns to chunks: levels to codes, numbers to float64, both checked against what the column is known to be."""
+"""Raw rows to chunks: levels to codes, numbers to float64, both checked against what the column is known to be.
+
+One task per chunk reads its rows and encodes them, here or in another process. Here, tasks share the table's levels. A
+pickled task takes a copy along, with its own rows and no others; what it meets there comes back beside the chunk, and
+`Table.absorb` puts both in the table's own terms.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table import wording
-from softcount.table.arrays import arrow_of
-from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import Cells, MissingWords, cells_of, distinct, flat, numbers, too_large
-from softcount.table.numerals import level_of, number_of
-from softcount.table.plan import Becomes, Contradiction, Plan
-from softcount.table.schema import NARROW_LEVELS, Key, Kind
-from softcount.table.source import Piece
-from softcount.table.texts import TextColumn, bag_holes
-from softcount.table.vocabulary import MOST_LEVELS, Full, Vocabulary
+from softcount.sources import wording
+from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
+from softcount.sources.source import TablePiece
+from softcount.table.cell_values import MissingWords, distinct, numbers, refuse_infinite, without
+from softcount.table.chunk import UNKNOWN, Chunk, Settled
+from softcount.table.column_plan import Becomes, ColumnPlan, Contradiction
+from softcount.table.labels import SideColumns
+from softcount.table.levels import LevelCoder, NewLevels, TooManyLevels, row_of
+from softcount.table.recoding import Recoder
+from softcount.table.schema import Key, Kind, Schema
+from softcount.table.text_columns import TextColumn, bag_holes
 
 
-@dataclass(slots=True)
-class Encoded:
-    """The arrays of one chunk, and how many cells of each column were missing."""
+@dataclass(frozen=True, slots=True)
+class CodedChunk:
+    """A chunk, its missing and unseen cells by column, and the levels met that the table may not know yet."""
 
-    reals: np.ndarray
-    codes: np.ndarray
-    wide: np.ndarray
-    missing: dict[Key, int]
-    unseen: dict[Key, int]
-    bags: tuple[Any, ...] = ()
-
-
-def vocabulary_for(plan: Plan, closed: bool) -> Vocabulary:
-    """The vocabulary a column starts from."""
-    if closed:
-        return Vocabulary(plan.field.levels, closed=True, capped=len(plan.field.levels) > MOST_LEVELS)
-    if plan.capped is not None:
-        return Vocabulary(plan.capped, capped=True)
-    levels = [level_of(level) for level in (*plan.seen, *plan.extra)]
-    room = None if plan.field.wide else NARROW_LEVELS
-    return Vocabulary(levels, room=room) if room else Vocabulary(levels)
+    chunk: Chunk
+    missing: dict[Key, int] = field(default_factory=dict)
+    unseen: dict[Key, int] = field(default_factory=dict)
+    levels: dict[Key, NewLevels] = field(default_factory=dict)
+    labels: NewLevels | None = None
 
 
-@dataclass(slots=True)
-class LevelCoder:
-    """Distinct values of a column to codes, by its plan; a value the plan cannot hold is a contradiction."""
-
-    plan: Plan
-    vocabulary: Vocabulary
-    words: MissingWords
-    closed: bool = False
-
-    def codes(self, column: Any, start: int) -> np.ndarray:
-        """One code per row, 0 where missing."""
-        values, places = distinct(column, self.words)
-        table = self._table(values, places, start)
-        return np.append(table, 0).astype(np.int32)[places]
-
-    def _table(self, values: Sequence[Any], places: np.ndarray, start: int) -> np.ndarray:
-        levels = values if self.closed else self._levels(values, places, start)
-        try:
-            return self.vocabulary.codes(levels)
-        except Full:
-            new = [place for place, level in enumerate(levels) if level is not None and level not in self.vocabulary]
-            raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
-
-    def _levels(self, values: Sequence[Any], places: np.ndarray, start: int) -> Sequence[Any]:
-        if not self.plan.as_numbers:
-            return values
-        return [self._level(value, place, places, start) for place, value in enumerate(values)]
-
-    def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
-        """The number a cell stands for; a cell that is none changes what the column is."""
-        level = number_of(value.strip()) if isinstance(value, str) else value
-        if level is None and value is not None:
-            reason = f"not only numbers: {wording.cell(value)}"
-            raise Contradiction(self.plan.key, _row(places, place, start), reason, Becomes.WORDS)
-        if isinstance(level, float) and math.isinf(level):
-            raise too_large(self.plan.key, _row(places, place, start) - 1, level)
-        if isinstance(level, float) and not self.plan.field.declared:
-            reason = f"not only whole numbers: {level}"
-            raise Contradiction(self.plan.key, _row(places, place, start), reason, Becomes.NUMBERS)
-        return None if level in self.words.numbers else level
-
-    def overflow(self, row: int) -> Contradiction:
-        """The contradiction of more levels than there is room for."""
-        plan = self.plan
-        if plan.field.wide:
-            return Contradiction(plan.key, row, "more levels than are kept apart", Becomes.CAPPED)
-        if plan.number_like and not plan.field.declared:
-            return Contradiction(plan.key, row, f"whole numbers, more than {NARROW_LEVELS} distinct", Becomes.NUMBERS)
-        return Contradiction(plan.key, row, f"more than {NARROW_LEVELS} levels", Becomes.WIDE)
-
-
-def _row(places: np.ndarray, place: int, start: int) -> int:
-    return start + int(np.argmax(places == place)) + 1
-
-
-def check_domain(plan: Plan, values: np.ndarray, start: int, closed: bool) -> None:
+def check_domain(plan: ColumnPlan, values: np.ndarray, start: int, closed: bool) -> None:
     """Raise where a count is negative or not whole, or a positive number is not above zero."""
     if plan.field.kind is Kind.COUNT:
         bad = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
@@ -113,7 +54,7 @@ def check_domain(plan: Plan, values: np.ndarray, start: int, closed: bool) -> No
         raise _outside(plan, start + row + 1, float(values[row]), closed)
 
 
-def _outside(plan: Plan, row: int, value: float, closed: bool) -> Exception:
+def _outside(plan: ColumnPlan, row: int, value: float, closed: bool) -> Exception:
     count = plan.field.kind is Kind.COUNT
     if not closed and not plan.field.declared:
         reason = f"not a count: {value}" if count else f"not above zero: {value}"
@@ -126,102 +67,119 @@ def _outside(plan: Plan, row: int, value: float, closed: bool) -> Exception:
     )
 
 
-def check_constant(plan: Plan, column: Any, start: int, words: MissingWords) -> None:
+def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWords) -> None:
     """Raise where a column that had one value in the first rows has another later."""
     column = flat(column)
-    if cells_of(column.type) is Cells.TIME:
+    if cell_type(column.type) is CellType.TIME:
         column = arrow_of(numbers(column, words, plan.key, start))
     values, places = distinct(column, words)
     for place, value in enumerate(values):
         level = number_of(value.strip()) if isinstance(value, str) and not isinstance(plan.constant, str) else value
         if value is not None and (level is None or level != plan.constant) and level not in words.numbers:
             reason = f"not always the same: {wording.cell(value)}"
-            raise Contradiction(plan.key, _row(places, place, start), reason, Becomes.LEVELS)
+            raise Contradiction(plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
 
 
-class ArrowEncoder:
+@dataclass(frozen=True, slots=True)
+class ColumnCoding:
+    """How the columns of a table are encoded; a `closed` table is read for prediction and learns no levels."""
+
+    plans: Sequence[ColumnPlan]
+    coders: Mapping[Key, LevelCoder]
+    words: MissingWords
+    closed: bool
+
+    @property
+    def numeric(self) -> list[ColumnPlan]:
+        """The columns of numbers, in the order a chunk has them."""
+        return [plan for plan in self.plans if plan.field.used and plan.field.kind.numeric]
+
+    def level_coders(self, wide: bool) -> list[LevelCoder]:
+        """The coders of the columns of levels, in the order a chunk has them."""
+        return [coder for coder in self.coders.values() if coder.plan.field.wide == wide]
+
+
+class Encoder:
+    """What turns rows as they were loaded into the arrays of a chunk."""
+
+    coders: Mapping[Key, LevelCoder] = MappingProxyType({})
+
+    def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
+        """One chunk, without labels and weights, and its missing and unseen cells."""
+        raise NotImplementedError
+
+    def alone(self, start: int) -> Encoder:
+        """The same encoder with what it holds of the piece that begins at this row, and of no other."""
+        return self
+
+
+class ArrowEncoder(Encoder):
     """Chunks from Arrow columns: files, frames and streams."""
 
-    def __init__(
-        self,
-        plans: Sequence[Plan],
-        coders: Mapping[Key, LevelCoder],
-        words: MissingWords,
-        closed: bool,
-        texts: Mapping[Key, TextColumn],
-    ) -> None:
-        self.plans = [plan for plan in plans if plan.field.used]
-        self.constants = [] if closed else [plan for plan in plans if is_watched(plan)]
-        self.coders = coders
-        self.words = words
-        self.closed = closed
-        self.texts = texts
+    def __init__(self, coding: ColumnCoding, texts: Mapping[Key, TextColumn]) -> None:
+        self.coding, self.coders, self.numeric, self.texts = coding, coding.coders, coding.numeric, texts
+        self.constants = [] if coding.closed else [plan for plan in coding.plans if is_watched(plan)]
 
-    def encode(self, piece: Piece, columns: Mapping[Key, Any]) -> Encoded:
-        """The arrays of one chunk; a wanted column that is not there is missing in every row."""
+    def alone(self, start: int) -> ArrowEncoder:
+        return ArrowEncoder(self.coding, {key: text.alone(start) for key, text in self.texts.items()})
+
+    def encode(self, piece: TablePiece, columns: Mapping[Key, Any]) -> CodedChunk:
+        """One chunk; a wanted column that is not there is missing in every row."""
+        coding = self.coding
         for plan in self.constants:
-            check_constant(plan, columns[plan.key], piece.start, self.words)
+            check_constant(plan, columns[plan.key], piece.start, coding.words)
         missing: dict[Key, int] = {}
         unseen: dict[Key, int] = {}
-        numeric = [plan for plan in self.plans if plan.field.kind.numeric]
-        reals = np.empty((piece.n_rows, len(numeric)))
-        for slot, plan in enumerate(numeric):
+        reals = np.empty((piece.n_rows, len(self.numeric)))
+        for slot, plan in enumerate(self.numeric):
             reals[:, slot] = self._numbers(plan, columns.get(plan.key), piece)
             missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
-        narrow = self._levels(piece, columns, False, missing, unseen)
-        wide = self._levels(piece, columns, True, missing, unseen)
-        return Encoded(reals, narrow, wide, missing, unseen, self._bags(piece, columns, missing, unseen))
+        narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen).astype(np.uint8)
+        wide = _levels(coding.level_coders(True), columns, piece, missing, unseen)
+        bags = {key: text.bag(piece, key, columns.get(key), coding.words) for key, text in self.texts.items()}
+        for key, bag in bags.items():
+            missing[key], wordless = bag_holes(bag)
+            unseen[key] = wordless if coding.closed else 0
+        chunk = Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags.values()))
+        return CodedChunk(chunk, missing, unseen)
 
-    def _bags(
-        self, piece: Piece, columns: Mapping[Key, Any], missing: dict[Key, int], unseen: dict[Key, int]
-    ) -> tuple[Any, ...]:
-        bags = []
-        for plan in self.plans:
-            if plan.field.kind is Kind.TEXT:
-                bag = self.texts[plan.key].bag(piece, plan.key, columns.get(plan.key), self.words)
-                missing[plan.key], wordless = bag_holes(bag)
-                unseen[plan.key] = wordless if self.closed else 0
-                bags.append(bag)
-        return tuple(bags)
-
-    def _numbers(self, plan: Plan, column: Any, piece: Piece) -> np.ndarray:
+    def _numbers(self, plan: ColumnPlan, column: Any, piece: TablePiece) -> np.ndarray:
         if column is None:
             return np.full(piece.n_rows, np.nan)
-        padded = plan.field.declared or self.closed
-        found = numbers(column, self.words, plan.key, piece.start, padded=padded)
-        check_domain(plan, found, piece.start, self.closed)
+        closed = self.coding.closed
+        found = numbers(column, self.coding.words, plan.key, piece.start, padded=plan.field.declared or closed)
+        check_domain(plan, found, piece.start, closed)
         return found
 
-    def _levels(
-        self, piece: Piece, columns: Mapping[Key, Any], wide: bool, missing: dict[Key, int], unseen: dict[Key, int]
-    ) -> np.ndarray:
-        plans = [plan for plan in self.plans if plan.field.kind.coded and plan.field.wide == wide]
-        out = np.zeros((piece.n_rows, len(plans)), dtype=np.int32 if wide else np.uint8)
-        for slot, plan in enumerate(plans):
-            if plan.key in columns:
-                found = self.coders[plan.key].codes(columns[plan.key], piece.start)
-                out[:, slot] = found
-                missing[plan.key] = int(len(found) - np.count_nonzero(found))
-                unseen[plan.key] = count_unseen(found, self.coders[plan.key])
-            else:
-                missing[plan.key] = piece.n_rows
-        return out
+
+def _levels(
+    coders: Sequence[LevelCoder],
+    columns: Mapping[Key, Any],
+    piece: TablePiece,
+    missing: dict[Key, int],
+    unseen: dict[Key, int],
+) -> np.ndarray:
+    """A column of codes from each coder; what is missing, or unseen by a closed vocabulary, is counted."""
+    out = np.zeros((piece.n_rows, len(coders)), dtype=np.int32)
+    for slot, coder in enumerate(coders):
+        key = coder.plan.key
+        if key in columns:
+            out[:, slot] = coder.codes(columns[key], piece.start)
+            unseen[key] = int(np.count_nonzero(out[:, slot] == coder.vocabulary.beyond)) if coder.closed else 0
+        missing[key] = int(piece.n_rows - np.count_nonzero(out[:, slot]))
+    return out
 
 
-def count_unseen(codes: np.ndarray, coder: LevelCoder) -> int:
-    """How many codes stand for levels a closed vocabulary does not have."""
-    return int(np.count_nonzero(codes == coder.vocabulary.beyond)) if coder.closed else 0
-
-
-def is_watched(plan: Plan) -> bool:
+def is_watched(plan: ColumnPlan) -> bool:
     """Whether a column was left out because it seemed constant, so that later rows must be checked."""
     return plan.field.kind is Kind.CONSTANT and not plan.field.used and not plan.field.declared
 
 
-class BagEncoder:
+class BagEncoder(Encoder):
     """Chunks from a sparse matrix: the rows themselves."""
 
-    def encode(self, piece: Piece, rows: Any) -> Encoded:
+    def encode(self, piece: TablePiece, rows: Any) -> CodedChunk:
+        """One chunk; an infinite or missing count is refused."""
         nothing = np.empty((piece.n_rows, 0))
         if not np.isfinite(rows.data).all():
             at = int(np.argmax(~np.isfinite(rows.data)))
@@ -230,11 +188,176 @@ class BagEncoder:
                 f"column {int(rows.indices[at])}, row {piece.start + row}: {rows.data[at]} in a sparse table. "
                 "Its cells are finite numbers; leave out a cell that is not known."
             )
-        return Encoded(nothing, nothing.astype(np.uint8), nothing.astype(np.int32), {}, {}, (rows,))
+        codes, wide = nothing.astype(np.uint8), nothing.astype(np.int32)
+        return CodedChunk(Chunk(piece.start, piece.n_rows, nothing, codes, wide, (rows,)))
 
 
-def label_codes(coder: LevelCoder, column: Any, start: int) -> np.ndarray:
-    """Class codes from a column of labels: 0, 1, ... in order of first sight, `UNKNOWN` where missing."""
-    codes = coder.codes(column, start) - 1
-    codes[codes < 0] = UNKNOWN
-    return codes
+class DenseEncoder(Encoder):
+    """Encodes row ranges of one array of numbers: views where it can be used as it is, else one conversion per chunk.
+
+    `checked` reads every number once to refuse infinite ones and to count missing ones. An engine whose own sums
+    would show them can leave that out: reading 400 MB a second time costs as much as a naive Bayes fit.
+    """
+
+    def __init__(
+        self, array: np.ndarray, coding: ColumnCoding, located: Mapping[Key, Any], checked: bool = True
+    ) -> None:
+        self.coders, self.words, self.closed, self.checked = coding.coders, coding.words, coding.closed, checked
+        self.numeric, self.located = coding.numeric, located
+        self.narrow, self.wide = coding.level_coders(False), coding.level_coders(True)
+        self.at = [located[plan.key] for plan in self.numeric]
+        self.bounded = [pair for pair in enumerate(self.numeric) if pair[1].field.kind is not Kind.REAL]
+        self.as_is = self.at == list(range(array.shape[1])) and array.dtype == np.float64 and not self.words.numbers
+        whole = array.dtype.kind in "iub" and not self.words.numbers
+        places = [located[coder.plan.key] for coder in self.narrow]
+        self.recoder = Recoder(array, self.narrow, places) if self.narrow and whole else None
+
+    def encode(self, piece: TablePiece, block: np.ndarray) -> CodedChunk:
+        missing: dict[Key, int] = {}
+        unseen: dict[Key, int] = {}
+        reals = self._reals(block, piece.start, missing)
+        if self.recoder is not None:
+            codes, counts = self.recoder.codes(block, piece.start)
+            unseen.update(zip((coder.plan.key for coder in self.narrow), counts, strict=True))
+        else:
+            codes = _levels(self.narrow, self._columns(self.narrow, block), piece, missing, unseen).astype(np.uint8)
+        wide = _levels(self.wide, self._columns(self.wide, block), piece, missing, unseen)
+        return CodedChunk(Chunk(piece.start, piece.n_rows, reals, codes, wide), missing, unseen)
+
+    def _columns(self, coders: Sequence[LevelCoder], block: np.ndarray) -> dict[Key, Any]:
+        return {coder.plan.key: arrow_of(block[:, self.located[coder.plan.key]]) for coder in coders}
+
+    def _reals(self, block: np.ndarray, start: int, missing: dict[Key, int]) -> np.ndarray:
+        if self.as_is:
+            reals = block
+        else:
+            reals = without(np.ascontiguousarray(block[:, self.at], dtype=np.float64), self.words.numbers)
+        if (self.checked or not self.as_is) and not _all_finite(reals):
+            for slot, plan in enumerate(self.numeric):
+                refuse_infinite(reals[:, slot], plan.key, start)
+                missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
+        for slot, plan in self.bounded:
+            check_domain(plan, reals[:, slot], start, self.closed)
+        return reals
+
+
+def _all_finite(block: np.ndarray) -> bool:
+    """Whether no number is missing or infinite; a false alarm (a sum that overflows) only costs a second look."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(float(block.sum()))
+
+
+# -- tasks
+
+
+@dataclass(frozen=True, slots=True)
+class RowCoding:
+    """How the rows of a table become chunks: an encoder of its columns (by their own names), labels and weights."""
+
+    encoder: Encoder
+    located: Mapping[Key, Key]
+    sides: SideColumns
+
+    def renamed(self, raw: Any) -> Any:
+        """Columns as they were loaded, by the names the table has for them."""
+        if not isinstance(raw, Mapping):
+            return raw
+        return {key: raw[name] for key, name in self.located.items() if name in raw}
+
+    def new_levels(self) -> dict[Key, NewLevels]:
+        """By column, the levels that its copy of a vocabulary has met; nothing for the table's own."""
+        found = {key: coder.vocabulary.learned for key, coder in self.encoder.coders.items()}
+        return {key: new for key, new in found.items() if new is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """Calling it gives the chunk of one piece, in any thread of the table's process; `coded` works in any process.
+
+    `labels` and `weights` are those of its rows, where they did not come as columns.
+    """
+
+    piece: TablePiece
+    coding: RowCoding
+    tally: Tally
+    labels: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    def __call__(self) -> Chunk:
+        found = self.coded()
+        self.tally.add(found)
+        return found.chunk
+
+    def coded(self) -> CodedChunk:
+        """The chunk with all that the table must hear of it: for `Table.absorb`."""
+        piece, coding = self.piece, self.coding
+        raw = piece.load()
+        found = coding.encoder.encode(piece, coding.renamed(raw))
+        labels = coding.sides.labels_in(raw, piece.start, self.labels)
+        weights = coding.sides.weights_in(raw, piece.start, self.weights)
+        chunk = replace(found.chunk, labels=labels, weights=weights)
+        new = None if coding.sides.labels is None else coding.sides.labels.vocabulary.learned
+        return replace(found, chunk=chunk, levels=coding.new_levels(), labels=new)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        coding = replace(self.coding, encoder=self.coding.encoder.alone(self.piece.start))
+        return type(self), (self.piece, coding, self.tally, self.labels, self.weights)
+
+
+def absorbed(found: CodedChunk, schema: Schema, coders: Mapping[Key, LevelCoder], labels: LevelCoder | None) -> Chunk:
+    """The chunk in the codes of these coders, which learn the levels that were met."""
+    chunk, remap = found.chunk, {}
+    for key, new in found.levels.items():
+        if new[1]:
+            place = schema.places[key]
+            remap[key] = _moves(coders[key], new, getattr(chunk, place.store)[:, place.slot], chunk.start)
+    moved = None
+    if labels is not None and found.labels is not None and chunk.labels is not None:
+        moved = _moves(labels, found.labels, chunk.labels + 1, chunk.start)[1:] - 1
+    return Settled(schema, remap, [], moved).recoded(chunk)
+
+
+def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> np.ndarray:
+    """The code here of every code there: those the copy came with are the same."""
+    known, levels = new
+    try:
+        learned = coder.vocabulary.codes(levels)
+    except TooManyLevels:
+        missed = [known + 1 + i for i, level in enumerate(levels) if level not in coder.vocabulary]
+        raise coder.overflow(start + int(np.argmax(np.isin(codes, missed))) + 1) from None
+    return np.concatenate([np.arange(known + 1, dtype=np.int32), learned])
+
+
+class Tally:
+    """What one pass has counted besides its chunks; a chunk read twice counts once. A pickled one starts anew."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._seen: set[int] = set()
+        self.missing: dict[Key, int] = {}
+        self.unseen: dict[Key, int] = {}
+        self.unknown_labels = 0
+        self.weight = 0.0
+
+    def add(self, found: CodedChunk) -> None:
+        """Count a chunk."""
+        chunk = found.chunk
+        unknown = 0 if chunk.labels is None else int(np.count_nonzero(chunk.labels == UNKNOWN))
+        weight = float(chunk.n_rows) if chunk.weights is None else float(chunk.weights.sum())
+        with self._lock:
+            if chunk.start in self._seen:
+                return
+            self._seen.add(chunk.start)
+            self.unknown_labels += unknown
+            self.weight += weight
+            add_counts(self.missing, found.missing)
+            add_counts(self.unseen, found.unseen)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tally, ()
+
+
+def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
+    """Add counts by column to what was counted before."""
+    for key, count in counts.items():
+        totals[key] = totals.get(key, 0) + count

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table import wording
-from softcount.table.arrays import floats_of_array, numpy_of
+from softcount.sources import wording
+from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
+from softcount.sources.frames import arrow_column, is_frame, is_missing
+from softcount.sources.source import Key
+from softcount.table.cell_values import MissingWords, distinct, numbers
 from softcount.table.chunk import UNKNOWN
-from softcount.table.columns import MissingWords, distinct, flat
-from softcount.table.frames import arrow_column, is_frame, is_missing
-from softcount.table.numerals import level_of
-from softcount.table.vocabulary import in_order, order_codes
+from softcount.table.levels import LevelCoder, in_order, order_codes
 
 WINDOW = 1 << 16
 """Widest range of whole-number labels that is looked up in a table."""
 
 NO_WORDS = MissingWords(frozenset())
-MOST_CLASSES = 100_000
 
 
 def code_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +150,7 @@ def _number_array(column: Any) -> np.ndarray | None:
     if pa.types.is_integer(kind) and column.null_count == 0:
         return numpy_of(flat(column))[0]
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return floats_of_array(flat(column.cast(pa.float64())))
+        return filled(flat(column.cast(pa.float64())))
     return None
 
 
@@ -195,7 +195,32 @@ def no_weight() -> DataError:
     return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
 
 
-def class_levels(levels: Sequence[Any], floats: bool) -> list[Any]:
-    """Classes of a target column in order; floats stay floats, as scikit-learn's users expect."""
-    ordered: list[Any] = in_order(levels)
-    return [float(level) for level in ordered] if floats else [level_of(level) for level in ordered]
+@dataclass(frozen=True, slots=True)
+class SideColumns:
+    """The columns of labels and weights, where a table has them among its own."""
+
+    labels: LevelCoder | None
+    weight: Key | None
+    words: MissingWords
+
+    def labels_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
+        """The class codes of rows as they were loaded; those given where no column holds them.
+
+        Codes are 0, 1, ... in order of first sight, `UNKNOWN` (which is -1) where the label is missing.
+        """
+        if self.labels is None:
+            return given
+        return self.labels.codes(_column(raw, self.labels.plan.key), start) - 1
+
+    def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
+        """The weights of rows as they were loaded; those given where no column holds them."""
+        if self.weight is None:
+            return given
+        found = numbers(_column(raw, self.weight), self.words, self.weight, start, padded=True)
+        check_weight_values(found, start, f"the weight ({wording.column(self.weight)})")
+        return found
+
+
+def _column(raw: Any, key: Any) -> Any:
+    """A column of what was loaded; arrays load as arrays."""
+    return raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])

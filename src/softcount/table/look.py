@@ -1,4 +1,4 @@
-"""Deciding what each column is, by looking at its first rows."""
+"""Deciding what each column is, by what its first rows say."""
 
 from __future__ import annotations
 
@@ -11,14 +11,134 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table import wording
-from softcount.table.anchors import anchor_of, log_anchor_of
-from softcount.table.columns import Cells, MissingWords, cells_of, numbers
-from softcount.table.facts import FEW_TEXTS, Facts, facts_of
-from softcount.table.plan import Plan
+from softcount.sources import wording
+from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
+from softcount.table.cell_values import MissingWords, distinct, numbers, without
+from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
-from softcount.table.texts import DEFAULT_READING, is_text
+from softcount.table.text_columns import DEFAULT_READING, is_text, without_marks
 from softcount.text import Reading
+
+FEW_BINS = 1 << 20
+"""Widest range of whole numbers that is counted in bins rather than sorted."""
+
+FEW_TEXTS = 20
+"""Different cells up to which text is categories, however long."""
+
+LONG_CELL = 64
+FEW_CELLS = 8_192
+FEW_MEANT = 1_000
+"""Bytes of a cell, on average, from which on a column is looked at in its first cells only; how many those are; and
+how many of them their words are counted in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`rows` were looked at, `known` of them hold a value, `different` values are distinct (numbers: at least so many).
+
+    `values` are the numbers in row order without the missing ones, or None for text. `only` is the one value of a
+    constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
+    already keeps the column as categories.
+    """
+
+    key: Any
+    cells: CellType
+    rows: int
+    known: int
+    different: int
+    values: np.ndarray | None = None
+    only: object = None
+    words: float = 0.0
+    coded: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
+
+
+def facts_of(key: Key, column: Any, words: MissingWords) -> Facts:
+    """The facts of an Arrow column."""
+    import pyarrow as pa
+
+    column = flat(column)
+    cells = cell_type(column.type)
+    if cells is CellType.NESTED:
+        return Facts(key, cells, len(column), 0, 0)
+    if cells in (CellType.TEXT, CellType.TRUTH):
+        return _running_facts(key, column, words) or _cell_facts(key, column, words)
+    coded = pa.types.is_dictionary(column.type)
+    return number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
+
+
+def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
+    """The facts of a column of numbers, NaN where missing."""
+    values = column[~np.isnan(column)]
+    different = count_distinct(values)
+    only = _only(values, cells) if different == 1 else None
+    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded)
+
+
+def _only(values: np.ndarray, cells: CellType) -> object:
+    value = float(values[0])
+    if cells is CellType.TRUTH:
+        return bool(value)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def count_distinct(values: np.ndarray) -> int:
+    """How many distinct numbers; for numbers with decimals only whether there are none, one or several."""
+    if not len(values):
+        return 0
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return 1
+    if not np.all(values == np.floor(values)):
+        return 2
+    if high - low < FEW_BINS:
+        return int(np.count_nonzero(np.bincount((values - low).astype(np.int64))))
+    return len(np.unique(values))
+
+
+def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
+    """Facts of cells too long and too many to be categories or numbers; None where they are not.
+
+    The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    some = column.slice(0, FEW_CELLS)
+    coded = pa.types.is_dictionary(some.type)
+    spelled = some.dictionary if coded else some
+    if cell_type(spelled.type) is not CellType.TEXT or (pc.mean(pc.binary_length(spelled)).as_py() or 0) < LONG_CELL:
+        return None
+    some = without_marks(some.dictionary_decode() if coded else some, words.missing)
+    different = pc.count_distinct(some).as_py()
+    if different <= FEW_TEXTS:
+        return None
+    texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
+    return Facts(key, CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
+
+
+def _cell_facts(key: Key, column: Any, words: MissingWords) -> Facts:
+    found, places = distinct(column, words)
+    cells = cell_type(column.type)
+    kept = [value is not None for value in found]
+    known = np.append(kept, False)[places] if len(places) else np.zeros(0, bool)
+    texts = [value for value in found if value is not None]
+    different = len(set(texts))
+    only = texts[0] if different == 1 else None
+    if cells is CellType.TEXT and texts:
+        floats, bad = floats_of(found, PLAIN)
+        if not bad.any():
+            return number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), CellType.TEXT)
+    return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts))
+
+
+def _mean_words(texts: list[str]) -> float:
+    some = [text for text in texts[:FEW_MEANT] if isinstance(text, str)]
+    return sum(len(text.split()) for text in some) / len(some) if some else 0.0
+
 
 IGNORE = "ignore"
 _ID_NAME = re.compile(
@@ -45,51 +165,49 @@ class Verdict(NamedTuple):
     note: str = ""
 
 
-def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[Plan], list[str]]:
+def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
     """How to read each column of the first rows, and what to tell the table's owner."""
     plans, notes = [], []
     for key, column in columns.items():
-        _refuse_nested(key, cells_of(column.type), request)
+        _refuse_nested(key, cell_type(column.type), request)
         plan, note = _text_plan(key, request) or plan_of(facts_of(key, column, request.words), request, column)
         plans.append(plan)
         notes.extend([note] if note else [])
     return keep_something(plans, notes)
 
 
-def _refuse_nested(key: Key, cells: Cells, request: Request) -> None:
-    if cells is Cells.NESTED and request.kinds.get(key) != IGNORE:
+def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
+    if cells is CellType.NESTED and request.kinds.get(key) != IGNORE:
         raise DataError(
             f"{wording.column(key)} holds nested or binary values, which cannot be modelled. "
             f"Leave it out: --kind {key}=ignore"
         )
 
 
-def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[Plan, str]:
+def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnPlan, str]:
     """How to read one column, and a note or nothing."""
     key = facts.key
     forced = request.kinds.get(key)
     if forced == IGNORE:
-        return Plan(Field(key, Kind.IDENTIFIER, "left out by request", used=False, declared=True)), ""
+        return ColumnPlan(Field(key, Kind.IDENTIFIER, "left out by request", used=False, declared=True)), ""
     if forced is None and key in request.levels:
         forced = Kind.CATEGORICAL
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
     verdict = decide(facts, request.named)
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, verdict.why, used=verdict.used)
-    return (_as_text(plan) if verdict.kind is Kind.TEXT else plan), verdict.note
+    if verdict.kind is Kind.TEXT:
+        plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
+    return plan, verdict.note
 
 
-def _text_plan(key: Key, request: Request) -> tuple[Plan, str] | None:
+def _text_plan(key: Key, request: Request) -> tuple[ColumnPlan, str] | None:
     """The plan of a column that is declared text: nothing need be known of its cells."""
     said = request.kinds.get(key)
     if not is_text(said):
         return None
     reading = said if isinstance(said, Reading) else DEFAULT_READING
-    return Plan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ""
-
-
-def _as_text(plan: Plan) -> Plan:
-    return replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
+    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ""
 
 
 def _kind(key: Key, forced: Any) -> Kind:
@@ -100,24 +218,24 @@ def _kind(key: Key, forced: Any) -> Kind:
         raise DataError(f"{wording.column(key)} is declared {forced!r}. Kinds are {known} and {IGNORE}.") from None
 
 
-def _base(facts: Facts, values: np.ndarray | None, request: Request) -> Plan:
+def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
     """The column as known before its kind is: anchors, levels that exist, how text is read."""
     extra = tuple(request.levels.get(facts.key, ()))
     as_numbers = facts.values is not None and not any(isinstance(level, str) for level in extra)
     wide = facts.different + len(extra) > NARROW_LEVELS
     has_numbers = values is not None and len(values) > 0
-    return Plan(
+    return ColumnPlan(
         Field(facts.key, Kind.CATEGORICAL, "", wide=wide),
         as_numbers=as_numbers,
         number_like=facts.values is not None,
         constant=facts.only,
         plain=anchor_of(values) if has_numbers else None,  # type: ignore[arg-type]
         logged=log_anchor_of(values) if has_numbers else log_anchor_of(np.zeros(0)),  # type: ignore[arg-type]
-        extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is Cells.TEXT else extra,
+        extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is CellType.TEXT else extra,
     )
 
 
-def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Plan:
+def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> ColumnPlan:
     values = facts.values
     if kind.numeric and values is None and column is not None:
         found = numbers(column, request.words, facts.key, 0, padded=True)
@@ -131,15 +249,15 @@ def decide(facts: Facts, named: bool) -> Verdict:
     """The kind of a column that its owner has said nothing about."""
     if facts.different <= 1:
         return _constant(facts)
-    if facts.cells is Cells.TRUTH:
+    if facts.cells is CellType.TRUTH:
         return Verdict(Kind.CATEGORICAL, "true or false")
     if facts.values is None:
         return _decide_text(facts, named)
     if facts.coded:
         return Verdict(Kind.CATEGORICAL, f"kept as categories, {facts.different} distinct")
-    if facts.cells is Cells.TIME:
+    if facts.cells is CellType.TIME:
         return Verdict(Kind.REAL, "dates or times, as seconds since 1970")
-    if facts.cells is Cells.FLOAT and not named:
+    if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
     return _decide_whole(facts, named) if facts.whole else _decide_real(facts, "numbers with decimals")
 
@@ -237,11 +355,12 @@ def is_skewed(values: Any) -> bool:
     return bool(-0.5 * np.log(logs.var()) - logs.mean() > -0.5 * np.log(unit.var()))
 
 
-def keep_something(plans: list[Plan], notes: list[str]) -> tuple[list[Plan], list[str]]:
+def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:
     """The plans, with columns taken back in where nothing would be left of a table that has values."""
     if any(plan.field.used for plan in plans):
         return plans, notes
-    able = [plan for plan in plans if not plan.field.declared and not _is_empty(plan)]
+    able = [plan for plan in plans if not plan.field.declared]
+    able = [plan for plan in able if plan.field.kind is not Kind.CONSTANT or plan.constant is not None]
     by_kind = ({plan.key for plan in able if plan.field.kind is kind} for kind in (Kind.TEXT, Kind.CONSTANT))
     chosen = next(filter(None, by_kind), {plan.key for plan in able[:1]})
     kept = [_taken_back(plan) if plan.key in chosen else plan for plan in plans]
@@ -250,11 +369,7 @@ def keep_something(plans: list[Plan], notes: list[str]) -> tuple[list[Plan], lis
     return kept, [note for note in notes if not note.startswith(about)] + said
 
 
-def _is_empty(plan: Plan) -> bool:
-    return plan.field.kind is Kind.CONSTANT and plan.constant is None
-
-
-def _taken_back(plan: Plan) -> Plan:
+def _taken_back(plan: ColumnPlan) -> ColumnPlan:
     if plan.field.kind is Kind.TEXT:
         return replace(plan, field=replace(plan.field, used=True))
     kind = Kind.REAL if plan.number_like else Kind.CATEGORICAL

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.table.arrays import arrow_of
-from softcount.table.encode import LevelCoder
-from softcount.table.vocabulary import Full
+from softcount.sources.arrow_columns import arrow_of
+from softcount.table.levels import LevelCoder, TooManyLevels
 
 WINDOW = 1_024
 """Widest range of values looked up in a table; columns that range further are coded one by one."""
@@ -75,11 +74,12 @@ class Recoder:
                 continue
             try:
                 coder.vocabulary.codes(self._values(np.unique(head[:, place])))
-            except Full:
+            except TooManyLevels:
                 return  # said again, with its row, when the chunk is coded
 
     def _values(self, values: np.ndarray) -> list[Any]:
-        return values.astype(bool).tolist() if self._boolean else values.tolist()
+        cells: list[Any] = values.astype(bool).tolist() if self._boolean else values.tolist()
+        return cells
 
     def _build(self) -> Tables:
         levels = [coder.vocabulary.levels for coder in self.coders]
@@ -115,7 +115,11 @@ class Recoder:
             return out, unseen
 
     def _look_up(self, tables: Tables, raw: np.ndarray) -> tuple[np.ndarray, bool]:
-        by_run, by_table = _loops() if self._compiled else (recode_run, recode_table)
+        by_run, by_table = recode_run, recode_table
+        if self._compiled:
+            from softcount.kernels import recode
+
+            by_run, by_table = recode.recode_run, recode.recode_table
         out = np.empty((len(raw), len(tables.fast)), dtype=np.uint8)
         if tables.run is not None and by_run(raw.reshape(-1), *tables.run, out.reshape(-1)):
             return out, True
@@ -130,7 +134,7 @@ class Recoder:
                 coder = self.coders[place]
                 try:
                     coder.vocabulary.codes(self._values(np.unique(raw[new, self.places[place]])))
-                except Full:
+                except TooManyLevels:
                     raise coder.overflow(start + int(np.argmax(new)) + 1) from None
         self._tables = self._build()
 
@@ -147,12 +151,6 @@ class Recoder:
             out[:, place] = found
             if coder.closed:
                 unseen[place] = int(np.count_nonzero(found == coder.vocabulary.beyond))
-
-
-def _loops() -> tuple[Any, Any]:
-    from softcount.kernels import recode
-
-    return recode.recode_run, recode.recode_table
 
 
 def _fits(levels: Sequence[Any]) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from softcount.text.reading import Reading
-
-Key = Hashable
-"""A column's name (string) or position (integer)."""
+from softcount.sources.source import Key as Key
+from softcount.text.word_rules import Reading
 
 NARROW_LEVELS = 254
 """Most levels a one-byte code can hold: 0 is missing and the last code is for levels never seen."""
+
+MOST_LEVELS = 100_000
+"""Levels kept apart in one column; later ones share `OTHER`."""
+
+OTHER = "(other)"
+"""The level that stands for all levels beyond `MOST_LEVELS`."""
 
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "None", "?")
 """Cells read as missing unless the caller says otherwise."""
@@ -40,7 +44,7 @@ class Kind(StrEnum):
         return not self.numeric and self is not Kind.TEXT
 
 
-class Place(NamedTuple):
+class ColumnPlace(NamedTuple):
     """Where a column lives in every chunk: an array's name and the column of that array."""
 
     store: str  # "reals" | "codes" | "wide" | "bags"
@@ -75,7 +79,7 @@ class Schema:
 
     fields: tuple[Field, ...]
     missing: tuple[str, ...] = MISSING
-    places: dict[Key, Place] = field(init=False, compare=False, repr=False, default_factory=dict)
+    places: dict[Key, ColumnPlace] = field(init=False, compare=False, repr=False, default_factory=dict)
     by_key: dict[Key, Field] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,7 +88,7 @@ class Schema:
         for spec in self.fields:
             if spec.used:
                 store = _store(spec)
-                self.places[spec.key] = Place(store, filled[store])
+                self.places[spec.key] = ColumnPlace(store, filled[store])
                 filled[store] += 1
 
     def __getitem__(self, key: Key) -> Field:

@@ -2,78 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.table import wording
-from softcount.table.anchors import LOOKED_AT, anchor_of, log_anchor_of
-from softcount.table.arrays import arrow_of
-from softcount.table.chunk import Chunk
-from softcount.table.columns import MissingWords, numbers
-from softcount.table.dense import DenseSource
-from softcount.table.dense_encode import DenseEncoder
-from softcount.table.encode import (
-    ArrowEncoder,
-    BagEncoder,
-    LevelCoder,
-    is_watched,
-    label_codes,
-    vocabulary_for,
-)
-from softcount.table.labels import check_weight_values, class_levels, continuous, no_weight
-from softcount.table.plan import Becomes, Contradiction, Plan
-from softcount.table.schema import Field, Key, Kind, Schema
-from softcount.table.source import Piece, Source, SparseSource, Wanted
-from softcount.table.tally import Tally, add_counts
-from softcount.table.texts import (
-    CELLS,
-    Map,
-    TextColumn,
-    gather,
-    held_pieces,
-    notes_on,
-    refuse_wordless,
-    text_columns,
-    told_by,
-    with_words,
-)
-from softcount.table.vocabulary import MOST_LEVELS, OTHER, in_order, order_codes
-
-Task = Callable[[], Chunk]
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What a full pass has shown: the schema with its levels in order, and the new code of every code handed out.
-
-    `remap[key][old]` is the new code of a level; `classes` are the labels in order, `label_remap[old]` their new codes.
-    """
-
-    schema: Schema
-    remap: dict[Key, np.ndarray]
-    classes: list[Any]
-    label_remap: np.ndarray
+from softcount.sources import wording
+from softcount.sources.arrow_columns import level_of
+from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.source import Source, TablePiece, Wanted
+from softcount.table import encode, text_columns
+from softcount.table.cell_values import MissingWords
+from softcount.table.chunk import Chunk, Settled
+from softcount.table.column_plan import LOOKED_AT, Becomes, ColumnPlan, Contradiction, anchor_of, log_anchor_of
+from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
+from softcount.table.labels import SideColumns, continuous, no_weight
+from softcount.table.levels import LevelCoder, in_order, order_codes
+from softcount.table.schema import OTHER, Field, Key, Kind, Schema
+from softcount.table.text_columns import CELLS, Map, TextColumn
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
     """What a row has besides its features: where its label and weight come from."""
 
-    target: Plan | None = None
+    target: ColumnPlan | None = None
     floats: bool = False
     weight: Key | None = None
     labels: np.ndarray | None = None
     weights: np.ndarray | None = None
 
+    def part(self, name: str, piece: TablePiece) -> np.ndarray | None:
+        """The "labels" or "weights" of a piece's rows, where they did not come as a column."""
+        whole: np.ndarray | None = getattr(self, name)
+        end = piece.start + piece.n_rows
+        if whole is not None and len(whole) < end:
+            refuse_unequal(name, whole, end)
+        return None if whole is None else whole[piece.start : end]
+
     @property
     def gaps(self) -> bool:
         """Whether some rows may have no label; of a column one knows when it is read."""
         return self.target is not None or (self.labels is not None and bool((self.labels < 0).any()))
+
+
+def refuse_unequal(name: str, side: Sequence[Any] | np.ndarray | None, rows: int | None) -> None:
+    """Raise where there are not as many labels, or weights, as rows."""
+    if side is not None and rows is not None and len(side) != rows:
+        raise DataError(
+            f"Found input variables with inconsistent numbers of samples: {len(side)} {name} for a table of "
+            f"{rows} rows. Give one per row."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableParts:
+    """What a table is made of: rows, how each column is read, and what its owner has said of them.
+
+    `closed` is the schema of a table read for prediction, and `located` says which column of the source each of its
+    fields is. A table that is not `checked` hands arrays over unread. `texts` are columns of text read before.
+    """
+
+    source: Source
+    plans: tuple[ColumnPlan, ...]
+    words: MissingWords
+    missing: tuple[str, ...]
+    sides: Sides = Sides()
+    notes: tuple[str, ...] = ()
+    closed: Schema | None = None
+    located: Mapping[Key, Key] | None = None
+    checked: bool = True
+    texts: Mapping[Key, TextColumn] = field(default_factory=dict)
 
 
 class Table:
@@ -82,31 +83,23 @@ class Table:
     `notes` say what its owner should know: columns left out, re-read otherwise, not found.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        plans: Sequence[Plan],
-        words: MissingWords,
-        missing: tuple[str, ...],
-        *,
-        sides: Sides = Sides(),  # noqa: B008 - frozen
-        notes: Sequence[str] = (),
-        closed: Schema | None = None,
-        located: Mapping[Key, Key] | None = None,
-        checked: bool = True,
-        texts: Mapping[Key, TextColumn] | None = None,
-    ) -> None:
-        self.source, self.plans, self.words, self.sides = source, list(plans), words, sides
-        self.notes = list(notes)
-        self.closed = closed
-        self.checked = checked
-        self.located: dict[Key, Any] = dict(located) if located is not None else {plan.key: plan.key for plan in plans}
-        self._texts = text_columns(self.plans, closed is not None, texts or {})
-        self.schema = closed or Schema(tuple(plan.field for plan in plans), missing)
-        self.bag_width: int | None = source.width if isinstance(source, SparseSource) else None
-        self._coders = {plan.key: self._coder(plan) for plan in self.plans if is_coded(plan)}
-        self._label_coder = self._coder_of_labels()
-        self._encoder: Any = None
+    def __init__(self, parts: TableParts) -> None:
+        self.parts, self.source, self.words, self.sides = parts, parts.source, parts.words, parts.sides
+        self.plans, self.notes = list(parts.plans), list(parts.notes)
+        self.closed, self.checked = parts.closed, parts.checked
+        places = parts.located if parts.located is not None else {plan.key: plan.key for plan in parts.plans}
+        self.located: dict[Key, Any] = dict(places)
+        self._texts = text_columns.text_columns(self.plans, self.closed is not None, parts.texts)
+        self.schema = self.closed or Schema(tuple(plan.field for plan in self.plans), parts.missing)
+        self.bag_width: int | None = self.source.width if isinstance(self.source, SparseSource) else None
+        self._coders = {
+            plan.key: LevelCoder.of(plan, self.words, self.closed is not None)
+            for plan in self.plans
+            if plan.field.used and plan.field.kind.coded
+        }
+        target = None if self.sides.target is None else LevelCoder.of(self.sides.target, self.words)
+        self._side_columns = SideColumns(target, self.sides.weight, self.words)
+        self._coding: RowCoding | None = None
         self._tally = Tally()
         self._deferred: dict[Key, int] | None = None
         self._gathered = False
@@ -149,43 +142,29 @@ class Table:
             for piece in self.source.pieces({}):
                 block = piece.load()
                 counts = np.count_nonzero(np.isnan(block), axis=0) if block.dtype.kind == "f" else []
-                add_counts(
+                encode.add_counts(
                     self._deferred, {key: int(counts[place]) for key, place in self.located.items() if len(counts)}
                 )
         return self._deferred
 
     def unchecked(self) -> Table:
         """The same table for an engine that notices infinite numbers itself: arrays are handed over unread."""
-        return self._again(self.plans, self.notes, checked=not isinstance(self.source, DenseSource))
+        return self._again(checked=not isinstance(self.source, DenseSource))
 
-    def _again(self, plans: Sequence[Plan], notes: Sequence[str], **changed: Any) -> Table:
-        kept: dict[str, Any] = {
-            "sides": self.sides,
-            "closed": self.closed,
-            "located": self.located,
-            "checked": self.checked,
-            "texts": self._texts,
-        }
-        return Table(self.source, plans, self.words, self.schema.missing, notes=notes, **{**kept, **changed})
+    def _again(self, **changed: Any) -> Table:
+        now: dict[str, Any] = {"plans": tuple(self.plans), "notes": tuple(self.notes), "texts": self._texts}
+        return Table(replace(self.parts, **{**now, **changed}))
 
     def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
         """The columns of text as they were read, for a table of the same rows where the same cells are missing."""
         read = self.closed is None and missing == self.schema.missing
         return self._texts if read and all(text.among is None for text in self._texts.values()) else {}
 
-    def _coder(self, plan: Plan) -> LevelCoder:
-        closed = self.closed is not None
-        return LevelCoder(plan, vocabulary_for(plan, closed), self.words, closed)
-
-    def _coder_of_labels(self) -> LevelCoder | None:
-        plan = self.sides.target
-        return None if plan is None else LevelCoder(plan, vocabulary_for(plan, False), self.words)
-
     def _wanted(self) -> dict[Key, Wanted]:
         """The columns to be read, by their name in the source."""
         wanted: dict[Key, Wanted] = {}
         for plan in self.plans:
-            if plan.key in self.located and (plan.field.used or (self.closed is None and is_watched(plan))):
+            if plan.key in self.located and (plan.field.used or (self.closed is None and encode.is_watched(plan))):
                 if plan.key in self._texts:
                     wanted |= {} if self._texts[plan.key].complete else {self.located[plan.key]: CELLS}
                     continue
@@ -199,89 +178,73 @@ class Table:
 
     def gather_words(self, run: Map = map, labelled: bool = False) -> None:
         """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows."""
-        told = told_by(self.sides.target, self._labels) if labelled and self._texts and self.sides.gaps else None
-        gather(self.source, self._texts, self.located, self.words, run, told)
+        new = {key: text for key, text in self._texts.items() if text.words is None}
+        if new:
+            among = labelled and self.sides.gaps
+            if not (among and self._gather(new, run, self._side_columns)):  # no label at all: the words of all rows
+                self._gather(new, run, None)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
-            self.plans = [with_words(plan, self._texts) for plan in self.plans]
+            self.plans = [text_columns.with_words(plan, self._texts) for plan in self.plans]
             self.schema = Schema(tuple(plan.field for plan in self.plans), self.schema.missing)
-            self.notes += [note for note in notes_on(self._texts) if note not in self.notes]
-            refuse_wordless(self.plans, self._texts)
+            self.notes += [note for note in text_columns.notes_on(self._texts) if note not in self.notes]
+            text_columns.refuse_wordless(self.plans, self._texts)
 
-    def tasks(self) -> Iterator[Task]:
-        """One task per chunk, in row order; each may be called in any thread, and reads its own rows."""
+    def _gather(self, new: Mapping[Key, TextColumn], run: Map, sides: SideColumns | None) -> bool:
+        readings = {key: (self.located[key], text.reading) for key, text in new.items()}
+        reader = text_columns.WordReader(readings, self.words, sides)
+        given = Sides() if sides is None else self.sides
+        pieces = self.source.pieces(reader.wanted)
+        parts = (text_columns.TextPiece(piece, given.part("labels", piece)) for piece in pieces)
+        return text_columns.gather(new, reader, parts, run)
+
+    def tasks(self) -> Iterator[ChunkTask]:
+        """One task per chunk, in row order; each may be called in any thread, and reads its own rows.
+
+        In another process call `task.coded()`, and hand what it gives to `absorb`, in the order of the tasks.
+        """
         self.gather_words()
         self._tally = tally = Tally()
-        encoder = self._ready_encoder()
+        if self._coding is None:
+            self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
         for piece in self._pieces():
-            yield partial(self._chunk, piece, encoder, tally)
-        self._refuse_unused_sides()
+            labels, weights = self.sides.part("labels", piece), self.sides.part("weights", piece)
+            yield ChunkTask(piece, self._coding, tally, labels, weights)
+        refuse_unequal("labels", self.sides.labels, self.n_rows)
+        refuse_unequal("weights", self.sides.weights, self.n_rows)
 
-    def _pieces(self) -> Iterator[Piece]:
+    def chunks(self, run: Map = map) -> Iterator[Chunk]:
+        """All chunks in row order, read with `run` as the `map`: of threads or of processes."""
+        self.gather_words(run)
+        for found in run(ChunkTask.coded, self.tasks()):
+            yield self.absorb(found)
+
+    def absorb(self, found: CodedChunk) -> Chunk:
+        """A chunk that was coded in another process, in this table's codes; what was met there is met here."""
+        chunk = encode.absorbed(found, self.schema, self._coders, self._side_columns.labels)
+        self._tally.add(replace(found, chunk=chunk))
+        return chunk
+
+    def _pieces(self) -> Iterator[TablePiece]:
         """The rows to be read; where their words are all there is to them, and are held, nothing is read again."""
         wanted = self._wanted()
         held = bool(self._texts) and not wanted and all(text.complete for text in self._texts.values())
-        return held_pieces(self._texts) if held else self.source.pieces(wanted)
+        return text_columns.held_pieces(self._texts) if held else self.source.pieces(wanted)
 
-    def _ready_encoder(self) -> Any:
-        if self._encoder is None:
-            self._encoder = self._make_encoder()
-        return self._encoder
-
-    def _make_encoder(self) -> Any:
-        closed = self.closed is not None
+    def _encoder(self) -> encode.Encoder:
+        coding = encode.ColumnCoding(self.plans, self._coders, self.words, self.closed is not None)
         if isinstance(self.source, SparseSource):
-            return BagEncoder()
+            return encode.BagEncoder()
         if isinstance(self.source, DenseSource):
-            coders, located = self._coders, self.located
-            return DenseEncoder(self.source.array, self.plans, coders, located, self.words, closed, self.checked)
-        return ArrowEncoder(self.plans, self._coders, self.words, closed, self._texts)
+            return encode.DenseEncoder(self.source.array, coding, self.located, self.checked)
+        return encode.ArrowEncoder(coding, self._texts)
 
-    def _chunk(self, piece: Piece, encoder: Any, tally: Tally) -> Chunk:
-        raw = piece.load()
-        encoded = encoder.encode(piece, self._renamed(raw))
-        chunk = Chunk(
-            piece.start,
-            piece.n_rows,
-            encoded.reals,
-            encoded.codes,
-            encoded.wide,
-            encoded.bags,
-            self._labels(piece, raw),
-            self._weights(piece, raw),
-        )
-        tally.add(chunk, encoded)
-        return chunk
+    def settle(self, two_levels: Iterable[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
+        """After a full pass: levels and classes in order, and the new code of each old one.
 
-    def _renamed(self, raw: Any) -> Any:
-        if not isinstance(raw, Mapping):
-            return raw
-        return {key: raw[name] for key, name in self.located.items() if name in raw}
-
-    def _labels(self, piece: Piece, raw: Any) -> np.ndarray | None:
-        if self._label_coder is not None and self.sides.target is not None:
-            return label_codes(self._label_coder, self._side_column(raw, self.sides.target.key), piece.start)
-        return _sliced(self.sides.labels, piece, "labels")
-
-    def _weights(self, piece: Piece, raw: Any) -> np.ndarray | None:
-        key = self.sides.weight
-        if key is None:
-            return _sliced(self.sides.weights, piece, "weights")
-        found = numbers(self._side_column(raw, key), self.words, key, piece.start, padded=True)
-        check_weight_values(found, piece.start, f"the weight ({wording.column(key)})")
-        return found
-
-    def _side_column(self, raw: Any, key: Any) -> Any:
-        """A label or weight column of what was loaded; arrays load as arrays."""
-        return raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
-
-    def _refuse_unused_sides(self) -> None:
-        for name, side in (("labels", self.sides.labels), ("weights", self.sides.weights)):
-            if side is not None and self.n_rows is not None and len(side) != self.n_rows:
-                raise _unequal(name, len(side), self.n_rows)
-
-    def settle(self) -> Settled:
-        """After a full pass: levels and classes in order, and the new code of each old one."""
+        Columns named in `two_levels` always have two, also where only one of yes and no was met. `classes` are given
+        where the labels came already coded in their order.
+        """
         if self.sides.weight is not None and self._tally.weight == 0:
             raise no_weight()
         remap: dict[Key, np.ndarray] = {}
@@ -295,57 +258,58 @@ class Table:
                 spec = replace(spec, levels=tuple(ordered))
             fields.append(spec)
         schema = self.closed or Schema(tuple(fields), self.schema.missing)
-        classes, label_remap = self._settled_labels()
-        return Settled(schema, remap, classes, label_remap)
+        found, order = self._settled_labels() if classes is None else (list(classes), None)
+        return Settled(schema, remap, found, order).with_opposites(two_levels)
 
     def _settled_labels(self) -> tuple[list[Any], np.ndarray]:
-        if self._label_coder is None:
+        """Classes of a target column in order; floats stay floats, as scikit-learn's users expect."""
+        coder = self._side_columns.labels
+        if coder is None:
             return [], np.zeros(0, dtype=np.int32)
-        levels = self._label_coder.vocabulary.levels
-        new = order_codes(levels, in_order(levels))[1:] - 1
-        return class_levels(levels, self.sides.floats), new
+        levels = coder.vocabulary.levels
+        ordered: list[Any] = in_order(levels)
+        classes = [float(level) if self.sides.floats else level_of(level) for level in ordered]
+        return classes, order_codes(levels, ordered)[1:] - 1
 
     def labels(self) -> list[Any]:
         """The label of every row, None where it is unknown; nothing but the labels is read."""
-        if self._label_coder is None or self.sides.target is None:
+        coder = self._side_columns.labels
+        if coder is None:
             return []
-        key, coder = self.sides.target.key, self._label_coder
-        pieces = self.source.pieces({key: Wanted(numeric=False)})
-        codes = [label_codes(coder, self._side_column(piece.load(), key), piece.start) for piece in pieces]
+        pieces = self.source.pieces({coder.plan.key: Wanted(numeric=False)})
+        found = [self._side_columns.labels_in(piece.load(), piece.start, None) for piece in pieces]
         names, order = self._settled_labels()
-        return [None if code < 0 else names[order[code]] for part in codes for code in part]
+        return [None if code < 0 else names[order[code]] for codes in found if codes is not None for code in codes]
 
     def widened(self, why: Contradiction) -> Table:
         """The same table, with the contradicted column read as what it turned out to be."""
         target = self.sides.target
         if target is not None and why.key == target.key:
-            return self._again(self.plans, self.notes, sides=replace(self.sides, target=_labels_after(target, why)))
+            return self._again(sides=replace(self.sides, target=_labels_after(target, why)))
         plan = next(plan for plan in self.plans if plan.key == why.key)
         changed = plan.cap(self._first_levels(plan)) if why.becomes is Becomes.CAPPED else plan.after(why)
         if changed.field.kind.numeric and (plan.plain is None or plan.constant is not None):
             changed = self._anchored(changed)
-        plans = [changed if plan.key == why.key else plan for plan in self.plans]
-        return self._again(plans, [*self._notes_without(why.key), _note(changed, why)])
+        plans = tuple(changed if plan.key == why.key else plan for plan in self.plans)
+        others = [note for note in self.notes if not note.startswith(wording.column(why.key) + " ")]
+        return self._again(plans=plans, notes=(*others, _note(changed, why)))
 
-    def _notes_without(self, key: Key) -> list[str]:
-        return [note for note in self.notes if not note.startswith(wording.column(key) + " ")]
-
-    def _alone(self, plan: Plan) -> Table:
+    def _alone(self, plan: ColumnPlan) -> Table:
         """This column by itself, read in order: what comes first must not depend on threads."""
-        plans = [other if other.key == plan.key else _unused(other) for other in self.plans]
-        plans = [plan if other.key == plan.key else other for other in plans]
-        return self._again(plans, (), sides=Sides())
+        unused = {other.key: Field(other.key, Kind.IDENTIFIER, "", used=False) for other in self.plans}
+        plans = (plan if other.key == plan.key else replace(other, field=unused[other.key]) for other in self.plans)
+        return self._again(plans=tuple(plans), notes=(), sides=Sides())
 
-    def _first_levels(self, plan: Plan) -> list[object]:
+    def _first_levels(self, plan: ColumnPlan) -> list[object]:
         alone = self._alone(plan)
         try:
             for task in alone.tasks():
                 task()
         except Contradiction:
             pass
-        return alone._coders[plan.key].vocabulary.levels[:MOST_LEVELS]
+        return alone._coders[plan.key].vocabulary.levels[: plan.most_levels]
 
-    def _anchored(self, plan: Plan) -> Plan:
+    def _anchored(self, plan: ColumnPlan) -> ColumnPlan:
         """The plan with anchors from the first numbers of the column, wherever in the table they stand."""
         alone, found = self._alone(plan), np.zeros(0)
         for task in alone.tasks():
@@ -357,43 +321,31 @@ class Table:
         return anchored.as_kind(plan.field.kind, plan.field.why)
 
 
-def is_coded(plan: Plan) -> bool:
-    """Whether a column is used and has levels."""
-    return plan.field.used and plan.field.kind.coded
+def document_at(table: Table, key: Key, row: int) -> str | None:
+    """The document at a row, counted from 0, as it was written; None where it is missing, or the column not there."""
+    name = table.located.get(key)
+    if name is None:
+        return None
+    for piece in table.source.pieces({name: CELLS}):
+        if piece.start <= row < piece.start + piece.n_rows:
+            cell = piece.load()[name].slice(row - piece.start, 1)
+            found: str | None = text_columns.documents_of(key, cell, table.words)[0].as_py()
+            return found
+    return None
 
 
-def _unused(plan: Plan) -> Plan:
-    return replace(plan, field=Field(plan.key, Kind.IDENTIFIER, "", used=False))
-
-
-def _note(plan: Plan, why: Contradiction) -> str:
-    name = wording.column(plan.key)
+def _note(plan: ColumnPlan, why: Contradiction) -> str:
+    name, most = wording.column(plan.key), plan.most_levels
     if why.becomes is Becomes.CAPPED:
-        return f"{name} has more than {MOST_LEVELS:,} levels: those after the first {MOST_LEVELS:,} share {OTHER!r}"
+        return f"{name} has more than {most:,} levels: those after the first {most:,} share {OTHER!r}"
     if why.becomes is Becomes.WIDE:
         return f"{name} has many levels: {why.reason}"
     return f"{name} is read as {plan.field.kind}: {plan.field.why}"
 
 
-def _labels_after(target: Plan, why: Contradiction) -> Plan:
+def _labels_after(target: ColumnPlan, why: Contradiction) -> ColumnPlan:
     if why.becomes is Becomes.WORDS:
         return target.after(why)
     if why.becomes is Becomes.NUMBERS:
         raise continuous(float(why.reason.rsplit(" ", 1)[-1]), why.row, target.key)
-    raise DataError(f"{wording.column(target.key)} has more than {MOST_LEVELS:,} classes. Name another target.")
-
-
-def _sliced(side: np.ndarray | None, piece: Piece, name: str) -> np.ndarray | None:
-    if side is None:
-        return None
-    part = side[piece.start : piece.start + piece.n_rows]
-    if len(part) != piece.n_rows:
-        raise _unequal(name, len(side), piece.start + piece.n_rows)
-    return part
-
-
-def _unequal(name: str, count: int, rows: int) -> DataError:
-    return DataError(
-        f"Found input variables with inconsistent numbers of samples: {count} {name} for a table of {rows} rows. "
-        "Give one per row."
-    )
+    raise DataError(f"{wording.column(target.key)} has more than {target.most_levels:,} classes. Name another target.")

@@ -1,24 +1,51 @@
-"""The compiled kernels over arrays as they come: read-only or not, of any origin."""
+"""The compiled kernels over arrays as they come, and what Python knows about each character, kept for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from softcount.kernels import words_count as kernels
-from softcount.kernels.words import EVERY
-from softcount.kernels.words_read import read_characters, read_words, survey
-from softcount.text.letters import LETTERS, learn
-from softcount.text.reading import Reading
-from softcount.text.spelling import Spelled, decoded, encoded
+from softcount.kernels import token_counts as kernels
+from softcount.kernels import tokenise
+from softcount.kernels.word_hashes import EVERY
+from softcount.text.spelling import Spelled, decoded, encoded, joined
+from softcount.text.word_rules import Reading
 
 FIRST_CELLS = 1 << 15
 """Cells a table of words begins with: the words of a block of 4 MB nearly fit."""
 
 Bytes = tuple[np.ndarray, np.ndarray]
 """Words as bytes and offsets."""
+
+SIGMA = 0x3A3
+"""The Greek capital whose small form depends on whether it ends the word."""
+
+
+def described(code: int) -> int:
+    """A code point's small letter, and what both of them are."""
+    letter = chr(code)
+    lowered = letter.lower()
+    unusual = len(lowered) != 1 or code == SIGMA
+    facts = tokenise.KNOWN | (tokenise.UNUSUAL if unusual else 0) | (tokenise.SPACE if letter.isspace() else 0)
+    facts |= tokenise.WORD if letter.isalnum() or letter == "_" else 0
+    facts |= tokenise.SMALL_WORD if lowered.isalnum() or lowered == "_" else 0
+    return facts | (code if unusual else ord(lowered))
+
+
+# Asked about all 1.1 million, Python takes 0.4 s; no document needs more than a few hundred pages.
+LETTERS = np.zeros(tokenise.CODES, dtype=np.int32)
+
+
+def learn(pages: Iterable[int]) -> None:
+    """Ask about pages of 256 code points. Two threads may ask about the same one: both get the same answer."""
+    for page in pages:
+        codes = range(page * tokenise.PAGE, (page + 1) * tokenise.PAGE)
+        LETTERS[codes.start : codes.stop] = [described(code) for code in codes]
+
+
+learn([0])
 
 
 def fixed(array: np.ndarray) -> np.ndarray:
@@ -31,23 +58,25 @@ def fixed(array: np.ndarray) -> np.ndarray:
 def counted(span: Spelled, reading: Reading, stop: Callable[[Bytes], np.ndarray]) -> tuple[Any, ...]:
     """Row ends, word numbers and counts of each document, and the words; `stop` says which words are left out."""
     if reading.analyzer == "word":
-        tokens, ends, data, offsets = _read(read_words, span, reading.lowercase, FIRST_CELLS, EVERY)
+        tokens, ends, data, offsets = _read(tokenise.read_words, span, reading.lowercase, FIRST_CELLS, EVERY)
         if reading.stopped:
             tokens, ends, data, offsets = _without(tokens, ends, data, offsets, stop((data, offsets)))
-        stretches, ends, joined = ends, np.arange(len(ends)), 1
+        stretches, ends, between = ends, np.arange(len(ends)), 1
     else:
-        tokens, ends, stretches, codes = _read(read_characters, span, reading.lowercase, reading.analyzer == "char_wb")
-        data, offsets = _characters(codes)
-        joined = 0
+        tokens, ends, stretches, codes = _read(
+            tokenise.read_characters, span, reading.lowercase, reading.analyzer == "char_wb"
+        )
+        data, offsets = joined([encoded(chr(code)) for code in codes.tolist()])
+        between = 0
     if reading.ngrams != (1, 1):
-        tokens, stretches, data, offsets = _runs(tokens, stretches, data, offsets, reading, joined)
+        tokens, stretches, data, offsets = _runs(tokens, stretches, data, offsets, reading, between)
     seen = np.full(len(offsets) - 1, -1, _narrow(len(tokens)))
     return (*kernels.tally(tokens, stretches[ends], seen), (data, offsets))
 
 
 def tokens_of(span: Spelled, lowercase: bool) -> tuple[np.ndarray, Bytes]:
     """The single words of the documents one after another, by number, and what they are."""
-    tokens, _, data, offsets = _read(read_words, span, lowercase, FIRST_CELLS, EVERY)
+    tokens, _, data, offsets = _read(tokenise.read_words, span, lowercase, FIRST_CELLS, EVERY)
     return tokens, (data, offsets)
 
 
@@ -64,7 +93,7 @@ def _read(kernel: Callable[..., Any], span: Spelled, lowercase: bool, *more: Any
         found = kernel(data, offsets, hidden, spoken, LETTERS, *more)
         if len(found[1]) == len(offsets):
             return found
-        pages, unusual = survey(data, offsets, hidden, spoken, LETTERS)
+        pages, unusual = tokenise.survey(data, offsets, hidden, spoken, LETTERS)
         if pages.any():
             learn(np.flatnonzero(pages).tolist())
         elif unusual.any():
@@ -90,18 +119,13 @@ def _without(tokens: Any, ends: Any, data: Any, offsets: Any, stopped: np.ndarra
     """Tokens, ends and words without the stopped ones."""
     if not stopped.any():
         return tokens, ends, data, offsets
-    tokens, ends = kernels.without(tokens, ends, stopped)
+    stay = ~stopped[tokens]
+    ends = np.concatenate([[0], np.cumsum(stay)])[ends]
     data, offsets = take((data, offsets), np.flatnonzero(~stopped))
-    return (np.cumsum(~stopped, dtype=np.int32) - np.int32(1))[tokens], ends, data, offsets
+    return (np.cumsum(~stopped, dtype=np.int32) - np.int32(1))[tokens[stay]], ends, data, offsets
 
 
-def _characters(codes: np.ndarray) -> Bytes:
-    letters = [encoded(chr(code)) for code in codes.tolist()]
-    offsets = np.concatenate([[0], np.cumsum([len(letter) for letter in letters], dtype=np.int64)])
-    return np.frombuffer(b"".join(letters), dtype=np.uint8), offsets
-
-
-def _runs(tokens: Any, stretches: Any, data: Any, offsets: Any, reading: Reading, joined: int) -> tuple[Any, ...]:
+def _runs(tokens: Any, stretches: Any, data: Any, offsets: Any, reading: Reading, between: int) -> tuple[Any, ...]:
     """Runs of words, or of characters, in the place of single ones, and what they are called."""
     low, high = reading.ngrams
     short = reading.analyzer == "char_wb"
@@ -114,11 +138,12 @@ def _runs(tokens: Any, stretches: Any, data: Any, offsets: Any, reading: Reading
     used = np.zeros(words + len(grams), dtype=bool)
     used[runs] = True
     numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    data, offsets = kernels.spelled(np.flatnonzero(used), grams, fixed(data), fixed(offsets), joined)
+    data, offsets = kernels.spelled(np.flatnonzero(used), grams, fixed(data), fixed(offsets), between)
     return numbers[runs], stretches, data, offsets
 
 
 def take(words: Bytes, chosen: np.ndarray) -> Bytes:
+    """The words at these places."""
     return kernels.take_words(fixed(words[0]), fixed(words[1]), chosen)
 
 
@@ -132,25 +157,23 @@ def order(words: Bytes) -> np.ndarray:
 
 
 def index(words: Bytes, spread: Any = EVERY) -> np.ndarray:
+    """The cells of a hash table of the words."""
     return kernels.index_words(fixed(words[0]), fixed(words[1]), spread)
 
 
 def find(words: Bytes, cells: np.ndarray, known: Bytes, spread: Any = EVERY) -> np.ndarray:
+    """The place of each word among the known ones, -1 for those that are not there."""
     return kernels.find_words(fixed(words[0]), fixed(words[1]), cells, fixed(known[0]), fixed(known[1]), spread)
 
 
 def learned(words: Bytes, table: tuple[Any, ...], sizes: np.ndarray, spread: Any = EVERY) -> tuple[np.ndarray, Any]:
+    """The number of each word, and the table with those that are new."""
     return kernels.learn_words(fixed(words[0]), fixed(words[1]), table, sizes, spread)
 
 
 def place(block: Any, columns: np.ndarray, width: int, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Row ends of a matrix; its columns, in order within each row, and its values are written where they are to go."""
-    arrays = (block.indptr.astype(np.int64, copy=False), block.ids.astype(np.int32, copy=False))
+    indptr, ids = block.indptr.astype(np.int64, copy=False), block.ids.astype(np.int32, copy=False)
     counts, places = block.counts.astype(np.int32, copy=False), columns.astype(np.int32, copy=False)
     ends_of = np.zeros(width + 2, _narrow(len(block.ids)))
-    return kernels.place_counts(*map(fixed, (*arrays, counts, places)), ends_of, (indices, values))
-
-
-def add(numbers: np.ndarray, block: Any, totals: np.ndarray, documents: np.ndarray) -> None:
-    counts = block.counts.astype(np.int32, copy=False)
-    kernels.add_counts(fixed(numbers), fixed(block.ids), fixed(counts), totals, documents)
+    return kernels.place_counts(fixed(indptr), fixed(ids), fixed(counts), fixed(places), ends_of, (indices, values))

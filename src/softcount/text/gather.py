@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.text.block import Block
-from softcount.text.lookup import Lookup
-from softcount.text.reading import Reading
-from softcount.text.size import worth_bytes
-from softcount.text.words import Words
+from softcount.text.word_blocks import WordBlock
+from softcount.text.word_list import Words, worth_words
+from softcount.text.word_rules import Reading
 
 TOO_MANY = 4
 """Where only so many words are asked for: when so many times as many are in memory, the rarer half is given up."""
@@ -19,6 +17,55 @@ ALWAYS_HELD = 1 << 20
 """Words that are held in any case: they take 70 MB."""
 FEW = 1_000
 """Words of labelled documents up to which limits are counted over all documents, so that a few labels keep enough."""
+
+
+class Lookup:
+    """Numbers from 0 up for words, each the same whenever it comes again; a dictionary at first, arrays from then on.
+
+    >>> lookup = Lookup()
+    >>> lookup.learn(Words.of(["ink", "pot"])).tolist(), lookup.learn(Words.of(["pot", "pen"])).tolist()
+    ([0, 1], [1, 2])
+    >>> list(lookup.words())
+    ['ink', 'pot', 'pen']
+    """
+
+    __slots__ = ("_places", "_sizes", "_table")
+
+    def __init__(self, words: Words | None = None) -> None:
+        self._places: dict[bytes, int] | None = {}
+        self._table: tuple[Any, ...] = ()
+        self._sizes = np.zeros(2, dtype=np.int64)  # words and their bytes, once in arrays
+        if words is not None:
+            self.learn(words)
+
+    def __len__(self) -> int:
+        return int(self._sizes[0]) if self._places is None else len(self._places)
+
+    def learn(self, words: Words) -> np.ndarray:
+        """The number of each word, with new ones for those not met before."""
+        if self._places is not None and worth_words(len(self._places) + len(words)):
+            self._change()
+        if self._places is None:
+            from softcount.text import compiled
+
+            ids, self._table = compiled.learned((words.data, words.offsets), self._table, self._sizes)
+            return ids
+        number, places = self._places.setdefault, self._places
+        return np.array([number(word, len(places)) for word in words.spelled()], dtype=np.int32)
+
+    def _change(self) -> None:
+        """From the dictionary to arrays."""
+        known = Words.of_bytes(list(self._places or ()))
+        self._places = None
+        self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
+        self.learn(known)
+
+    def words(self) -> Words:
+        """All the words, in the order they were met."""
+        if self._places is not None:
+            return Words.of_bytes(list(self._places))
+        _, store, places = self._table
+        return Words(store[: self._sizes[1]], places[: self._sizes[0] + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +87,7 @@ class Chosen:
     cells: int = 0
 
 
-class Met(NamedTuple):
+class WordTotals(NamedTuple):
     """How often each word was met, in how many documents, of how many."""
 
     counts: np.ndarray
@@ -48,15 +95,10 @@ class Met(NamedTuple):
     n_documents: int
 
 
-def _tally(ids: np.ndarray, block: Block, counts: np.ndarray, documents: np.ndarray) -> None:
+def _tally(ids: np.ndarray, block: WordBlock, counts: np.ndarray, documents: np.ndarray) -> None:
     """Add a block's words to how often they were met, in place."""
-    if worth_bytes(len(block.ids)):
-        from softcount.text import compiled
-
-        compiled.add(ids, block, counts, documents)
-    else:
-        counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
-        documents[ids] += np.bincount(block.ids, minlength=len(ids))
+    counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
+    documents[ids] += np.bincount(block.ids, minlength=len(ids))
 
 
 class Gathered:
@@ -84,7 +126,7 @@ class Gathered:
         self._owed = np.zeros(0, np.int64)  # how much each of them may have lost before it was met
         self._met = 0
 
-    def add(self, block: Block, n_documents: int | None = None, labelled: np.ndarray | None = None) -> np.ndarray:
+    def add(self, block: WordBlock, n_documents: int | None = None, labelled: np.ndarray | None = None) -> np.ndarray:
         """The number, here, of each of the block's words; `n_documents` without those that are missing.
 
         `labelled` says which documents are; None, that all are. A number is given out once: `Chosen.columns` has -1
@@ -152,18 +194,18 @@ class Gathered:
         cells = int(self.documents[kept].sum())
         return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes(), unlabelled, cells)
 
-    def _kept(self) -> tuple[np.ndarray, Met]:
+    def _kept(self) -> tuple[np.ndarray, WordTotals]:
         """The words within the limits, in the order met, and how often words were, where the limits were counted."""
-        everywhere = Met(self.counts, self.documents, self.n_documents)
+        everywhere = WordTotals(self.counts, self.documents, self.n_documents)
         if self._labelled is None:
             return np.flatnonzero(self._within(everywhere)), everywhere
-        told = Met(self._labelled[0], self._labelled[1], self._n_labelled)
+        told = WordTotals(self._labelled[0], self._labelled[1], self._n_labelled)
         found = np.flatnonzero(self._within(told) & (told.counts > 0))
         if len(found) > FEW:
             return found, told
         return np.flatnonzero(self._within(everywhere) & (told.counts > 0)), everywhere
 
-    def _within(self, met: Met) -> np.ndarray:
+    def _within(self, met: WordTotals) -> np.ndarray:
         """Which words are met often enough, and in neither too few nor too many documents."""
         counts, documents, n_documents = met
         asked = self.reading

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcount.text.reading import WORD, Reading
-from softcount.text.size import worth_bytes
 from softcount.text.spelling import spelled
-from softcount.text.words import Words
+from softcount.text.word_list import Words, worth_bytes
+from softcount.text.word_rules import WORD, Reading
 
 AT_ONCE = 1 << 20
 """Characters that are looked at together: each takes 4 bytes and more for that long."""
@@ -120,8 +119,9 @@ def _compiled(document: str, text: str, lowercase: bool, known: dict[str, int]) 
 
 def _runs(text: str) -> Iterator[np.ndarray]:
     """Where two or more word characters stand together, some text at a time."""
-    from softcount.text.letters import LETTERS, PAGE, learn
-    from softcount.text.letters import WORD as MEMBER
+    from softcount.kernels.tokenise import PAGE
+    from softcount.kernels.tokenise import WORD as MEMBER
+    from softcount.text.compiled import LETTERS, learn
 
     outside = re.compile(r"\W")
     start = 0

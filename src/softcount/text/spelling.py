@@ -35,23 +35,30 @@ def decoded(spelled: bytes) -> str:
 
 
 def encoded(text: str) -> bytes:
+    """Text as bytes, half of a surrogate pair as itself."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes one after another, and where each of the parts begins and ends among them."""
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(parts)
+
+
+def offsets_of(parts: Sequence[Any]) -> np.ndarray:
+    """Where each of the parts begins when they are put together, and where the last ends."""
+    offsets = np.zeros(len(parts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    return offsets
 
 
 def spelled_list(texts: Sequence[str | None]) -> Spelled:
     """Python strings; None is a null."""
     hidden = np.fromiter((text is None for text in texts), np.uint8, len(texts))
-    known = [text or "" for text in texts] if hidden.any() else texts
-    parts: Sequence[Any]
-    if all(map(str.isascii, known)):  # type: ignore[arg-type]
-        parts, whole = known, "".join(known).encode("ascii")  # type: ignore[arg-type]
-    else:
-        # Not by Arrow, which would leave a second copy of each of these strings in the caller's hands.
-        parts = [encoded(text) for text in known]  # type: ignore[arg-type]
-        whole = b"".join(parts)
-    offsets = np.zeros(len(parts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
-    return Spelled(np.frombuffer(whole, dtype=np.uint8), offsets, hidden)
+    known: Sequence[Any] = [text or "" for text in texts] if hidden.any() else texts
+    if all(map(str.isascii, known)):
+        return Spelled(np.frombuffer("".join(known).encode("ascii"), dtype=np.uint8), offsets_of(known), hidden)
+    # Not by Arrow, which would leave a second copy of each of these strings in the caller's hands.
+    return Spelled(*joined([encoded(text) for text in known]), hidden)
 
 
 def spelled_arrow(array: Any) -> Spelled:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import SoftcountError
-from softcount.kernels.nearest import Goal, Moved, State, blocks_of, densely, fresh_state, goal_of
+from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
 from softcount.learn.kmeans.points import Points, spans, unit_rows
 from softcount.run.threads import Threads
 
@@ -30,7 +30,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class KMeansStop:
     """When to end: after so many updates, or once centres move less than `tol` times the mean variance of a column."""
 
     max_iter: int
@@ -46,11 +46,11 @@ class Engine:
     threads: Threads
     unit: bool = False
 
-    def advance(self, state: State, goal: Goal) -> Moved:
+    def advance(self, state: State, goal: Goal) -> MovedCentres:
         """All rows assigned to their nearest centres."""
         return self._total(lambda part, here: self.kernel.advance(part, here, goal), state)
 
-    def recount(self, state: State, centres: np.ndarray) -> Moved:
+    def recount(self, state: State, centres: np.ndarray) -> MovedCentres:
         """The sums of every cluster from the labels."""
         return self._total(lambda part, here: self.kernel.recount(part, here, centres), state)
 
@@ -69,14 +69,12 @@ class Engine:
         """Results in order; a single chunk is done at once: telling BLAS each time took longer than 150 rows."""
         return map(work, tasks) if len(self.points.parts) == 1 else self.threads.map(work, tasks)
 
-    def _total(self, work: Callable[[Any, State], Moved], state: State) -> Moved:
-        tasks = [
-            (part, state.part(s.start, s.stop))
-            for part, s in zip(self.points.parts, spans(len(self.points)), strict=True)
-        ]
-        total: Moved | None = None
+    def _total(self, work: Callable[[Any, State], MovedCentres], state: State) -> MovedCentres:
+        chunks = zip(self.points.parts, spans(len(self.points)), strict=True)
+        tasks = [(part, state.part(span.start, span.stop)) for part, span in chunks]
+        total: MovedCentres | None = None
         for moved in self._map(lambda task: work(*task), tasks):
-            total = moved if total is None else Moved(*(a + b for a, b in zip(total, moved, strict=True)))
+            total = moved if total is None else MovedCentres(*(a + b for a, b in zip(total, moved, strict=True)))
         assert total is not None
         return total
 
@@ -133,7 +131,7 @@ class Walk:
 
     def move_to(self, centres: np.ndarray) -> np.ndarray:
         """Take other centres; the squares of how far each moved come back."""
-        squares = ((centres - self.goal.centres) ** 2).sum(axis=1)
+        squares: np.ndarray = ((centres - self.goal.centres) ** 2).sum(axis=1)
         # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
         moved = np.sqrt(squares) * (1 + 1e-12)
         padded = np.zeros(self.goal.packed.shape[::2])
@@ -141,7 +139,7 @@ class Walk:
         most = padded.max(axis=1, initial=0.0)
         dtype = self.engine.points.rows.dtype
         self.goal = goal_of(centres, dtype, self.goal.drift + moved, self.goal.block_drift + most, self.bounded)
-        return squares
+        return np.asarray(squares)
 
     def repair(self) -> float:
         """Give every empty cluster the row farthest from its centre; how far that lowers the cost comes back."""
@@ -218,7 +216,7 @@ class Descent:
         return len(self.trace) // 2
 
 
-def descend(engine: Engine, centres: np.ndarray, stop: Stop) -> Descent:
+def descend(engine: Engine, centres: np.ndarray, stop: KMeansStop) -> Descent:
     """Assign and update in turn until no row changes, or as `stop` says; the last step is always an assignment."""
     if engine.unit:
         centres = unit_rows(centres)  # a float32 row is of length one to seven digits only

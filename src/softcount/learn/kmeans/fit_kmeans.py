@@ -16,7 +16,7 @@ from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, densely, goal_of, squared_norms, squares
-from softcount.learn.kmeans.descend import Descent, Engine, Stop, Walk, descend
+from softcount.learn.kmeans.descend import Descent, Engine, KMeansStop, Walk, descend
 from softcount.learn.kmeans.points import COMFORTABLE, Frame, Points, frame_of, unit_rows
 from softcount.learn.kmeans.seeds import Draws, distinct
 from softcount.run.threads import Threads, one_blas_thread
@@ -56,7 +56,7 @@ class Wish:
     clusters: int
     init: Any = "k-means++"
     n_init: int = 10
-    stop: Stop = field(default_factory=lambda: Stop(300, 1e-4))
+    stop: KMeansStop = field(default_factory=lambda: KMeansStop(300, 1e-4))
     seed: int = 0
     unit: bool = False
 
@@ -118,28 +118,21 @@ def fit_kmeans(
 ) -> tuple[Centres, np.ndarray]:
     """Centres and labels of the best start."""
     with one_blas_thread():
-        return _fitted(X, weights, wish, threads, names)
-
-
-def _fitted(
-    X: Rows, weights: np.ndarray | None, wish: Wish, threads: Threads, names: Sequence[Any] | None
-) -> tuple[Centres, np.ndarray]:
-    frame = frame_of(X, names, wish.unit, threads)
-    heavy = 1.0 if weights is None else weight_unit(weights)
-    weights = None if weights is None else weights / heavy
-    points = Points.of(frame.place(X), weights)
-    rounds = wish.n_init if isinstance(wish.init, str) else 1
-    engine = Engine(points, kernels_for(X, wish.clusters * rounds), threads, wish.unit)
-    if isinstance(wish.init, str):
-        best, agreed, notes = drawn(engine, wish)
-        best = largest_first(best, weights)
-    else:
-        centres = frame.inside(given(wish, X.shape[1], names))
-        refuse_far(centres, X.dtype)
-        best = descend(engine, centres, wish.stop)
-        agreed, notes = (1, 1), []
-    found, labels = settled(engine, frame, best, agreed, notes)
-    return in_units(found, heavy), labels
+        frame = frame_of(X, names, wish.unit, threads)
+        heavy = 1.0 if weights is None else weight_unit(weights)
+        weights = None if weights is None else weights / heavy
+        rounds = wish.n_init if isinstance(wish.init, str) else 1
+        kernel = kernels_for(X, wish.clusters * rounds)
+        engine = Engine(Points.of(frame.place(X), weights), kernel, threads, wish.unit)
+        if isinstance(wish.init, str):
+            best, agreed, notes = drawn(engine, wish)
+            best = largest_first(best, weights)
+        else:
+            centres = frame.inside(given(wish, X.shape[1], names))
+            refuse_far(centres, X.dtype)
+            best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
+        found, labels = settled(engine, frame, best, agreed, notes)
+        return in_units(found, heavy), labels
 
 
 def weight_unit(weights: np.ndarray) -> float:
@@ -197,7 +190,7 @@ def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[st
     if wish.n_init == 1:
         return descend(engine, starts[0], wish.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
-    small, stop = replace(engine, points=sample), Stop(wish.stop.max_iter, 0.0)
+    small, stop = replace(engine, points=sample), KMeansStop(wish.stop.max_iter, 0.0)
     ended = [exchanged(small, descend(small, start, stop), stop) for start in starts]
     best = min(ended, key=lambda end: end.cost)
     better = relocated(small, draws, best, wish)
@@ -206,7 +199,7 @@ def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[st
     if better is not best:
         notes.append("The best was found by moving a centre of the best start elsewhere.")
     if whole:
-        return descend(engine, better.start, Stop(wish.stop.max_iter, 0.0)), agreed, notes
+        return descend(engine, better.start, KMeansStop(wish.stop.max_iter, 0.0)), agreed, notes
     notes.append(
         f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine.points):,}."
     )
@@ -215,7 +208,7 @@ def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[st
 
 def relocated(small: Engine, draws: Draws, best: Descent, wish: Wish) -> Descent:
     """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
-    stop, failed, spent = Stop(wish.stop.max_iter, 0.0), 0, 0
+    stop, failed, spent = KMeansStop(wish.stop.max_iter, 0.0), 0, 0
     turn = int(len(small.points) * wish.clusters * max(1.0, small.points.cells / NARROW))
     tries = min(TRIES * wish.clusters, AFFORDED // turn) if wish.clusters > 1 else 0
     while failed < tries and spent < ENOUGH:
@@ -226,7 +219,7 @@ def relocated(small: Engine, draws: Draws, best: Descent, wish: Wish) -> Descent
     return best
 
 
-def exchanged(small: Engine, end: Descent, stop: Stop) -> Descent:
+def exchanged(small: Engine, end: Descent, stop: KMeansStop) -> Descent:
     """The end after single rows went where that lowers the cost although their nearest centre is their own.
 
     Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Each move starts a descent of its own,
@@ -324,5 +317,5 @@ def lloyd(
     rows = np.ascontiguousarray(points)
     with one_blas_thread(), Threads(1) as threads:
         engine = Engine(Points.of(rows, weights), import_module("softcount.kernels.nearest"), threads)
-        end = descend(engine, np.array(centres, dtype=np.float64), Stop(max_iter, 0.0))
+        end = descend(engine, np.array(centres, dtype=np.float64), KMeansStop(max_iter, 0.0))
     return end.centres, end.labels

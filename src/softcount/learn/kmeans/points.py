@@ -12,7 +12,7 @@ from scipy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, squared_norms
 from softcount.run.threads import Threads
-from softcount.table.wording import column as named
+from softcount.sources.wording import column as named
 
 LOOKED_AT = 1_024
 """Rows, evenly spaced, whose median is the anchor."""
@@ -100,15 +100,13 @@ def _seen_rows(rows: Rows) -> Rows:
 
 def frame_of(X: Rows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
     """The frame that suits a table; a cell that is no finite number is an error with its place."""
-    if sparse.issparse(X):
-        refuse_not_finite(X, names, threads)
-        largest = float(np.abs(X.data).max()) if X.nnz else 0.0
-        return Frame(np.zeros(X.shape[1]), 1.0 if unit else _scale(largest, X.dtype), unit)
     low, high = refuse_not_finite(X, names, threads)
     if unit:
         return Frame(np.zeros(X.shape[1]), 1.0, unit)
+    if sparse.issparse(X):
+        return Frame(np.zeros(X.shape[1]), _scale(float(np.abs(X.data).max(initial=0.0)), X.dtype))
     anchor = _anchor(X)
-    return Frame(anchor, _scale(_largest(low, high, anchor), X.dtype), unit)
+    return Frame(anchor, _scale(_largest(low, high, anchor), X.dtype))
 
 
 def _largest(low: Any, high: Any, anchor: np.ndarray) -> float:

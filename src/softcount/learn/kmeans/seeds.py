@@ -37,7 +37,7 @@ def row_hashes(rows: Rows) -> np.ndarray:
     if sparse.issparse(rows):
         cells = _mixed(rows.data, rows.indices)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
-        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
     out = np.zeros(len(rows), np.uint64)
     for column in range(rows.shape[1]):
         out += _mixed(rows[:, column], np.array([column]))
@@ -103,10 +103,10 @@ class Draws:
         """Squared distance of every row from one of them."""
         if sparse.issparse(self.rows):
             products = np.asarray((self.rows @ self.rows[[row]].T).todense()).ravel()
-            apart = np.maximum(self.norms + self.norms[row] - 2.0 * products, 0.0)
+            apart: np.ndarray = np.maximum(self.norms + self.norms[row] - 2.0 * products, 0.0)
             apart[row] = 0.0
             return apart
-        return np.square(densely(self.rows) - densely(self.rows[[row]])).sum(axis=1)
+        return np.asarray(np.square(densely(self.rows) - densely(self.rows[[row]])).sum(axis=1))
 
     def moved_one(self, centres: np.ndarray, rank: int) -> np.ndarray:
         """The centres with one of them put on a row drawn by weight times squared distance to the nearest.
@@ -117,7 +117,6 @@ class Draws:
         two = np.partition(apart, 1, axis=1)[:, :2]
         loss = np.bincount(apart.argmin(axis=1), self.weights * (two[:, 1] - two[:, 0]), len(centres))
         moved = centres.copy()
-        moved[np.argsort(loss, kind="stable")[rank % len(centres)]] = self.cells(
-            np.array([self.by(self.weights * two[:, 0])])
-        )[0]
+        least = np.argsort(loss, kind="stable")[rank % len(centres)]
+        moved[least] = self.cells(np.array([self.by(self.weights * two[:, 0])]))[0]
         return moved

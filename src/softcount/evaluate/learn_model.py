@@ -1,0 +1,52 @@
+"""Learning a model from a table, whether its classes are known or looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from softcount.fitted.fitted_model import Fitted
+
+if TYPE_CHECKING:
+    from softcount.learn.groups import Starts
+    from softcount.learn.plan import Plan
+    from softcount.run.base import Runner
+    from softcount.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSearch:
+    """Classes to be found: where to start from, and what chooses their number; None where it is given."""
+
+    starts: Starts
+    criterion: str | None = None
+
+
+def learn_model(
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    search: ClassSearch | None = None,
+    calibration: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Fitted:
+    """A model of the classes that labels tell, its probabilities corrected if asked for; or of those a search finds.
+
+    `classes` are those of coded labels. What was interrupted is not corrected.
+    """
+    if search is None:
+        from softcount.evaluate.calibrate import calibrated
+        from softcount.learn.labelled import fit_labelled
+
+        fitted = Fitted.of(fit_labelled(table, plan, runner, classes))
+        if calibration is None or fitted.interrupted:
+            return fitted
+        return calibrated(fitted, table, replace(plan, watch=None), runner, calibration, classes)
+    if search.criterion is None:
+        from softcount.learn.groups import fit_groups
+
+        return Fitted.of(fit_groups(table, plan, search.starts, runner))
+    from softcount.learn.choose import fit_auto
+
+    return Fitted.of(fit_auto(table, plan, search.starts, runner, search.criterion))

@@ -1,0 +1,330 @@
+"""What a family can do beyond its core, each with a default derived from the core.
+
+A new family overrides only what it knows better: see `base.Family` for what it must say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import Field, Key, Kind
+from softcount.text.word_rules import Reading
+
+if TYPE_CHECKING:
+    from softcount.families.base import Family
+
+
+class Capabilities:
+    """Everything optional: setting up, learning, statistics in other terms."""
+
+    name: ClassVar[str] = ""
+    kind: ClassVar[Kind] = Kind.REAL
+    block: ClassVar[bool] = False
+    """Whether it models several columns at once."""
+    chart: ClassVar[Mapping[str, Line]] = {}
+    stack: ClassVar[str] = "features"
+    """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag" or "features"."""
+    exact: ClassVar[bool] = True
+    """Whether its counts do not depend on the parameters before, whatever is missing."""
+    mergeable: ClassVar[bool] = True
+    """Whether the counts of two fits add up to those of both tables."""
+    has_products: ClassVar[bool] = True
+    """Whether counting is memberships times features; otherwise the family has its own `count` and `score`."""
+    rows_first: ClassVar[bool] = False
+    """Whether the first statistic is the number of rows that have a value."""
+    needs_levels: ClassVar[bool] = False
+    """Whether all levels must be known before rows are counted."""
+    two_levels: ClassVar[bool] = False
+    """Whether a column of one level has an opposite one."""
+    takes_bag: ClassVar[bool] = False
+    """Whether it models a whole sparse table of counts."""
+    spread_parameters: ClassVar[tuple[str, ...]] = ()
+    """The parameters that a floor holds."""
+    setting_type: ClassVar[type[Setting]] = Setting
+    """What it is told of its columns: a subclass of `Setting` where it must know more."""
+
+    @property
+    def _core(self) -> Family:
+        """The family itself, of which this is only a base: what defaults are derived from."""
+        return cast("Family", self)
+
+    # -- setting up
+
+    @property
+    def discrete(self) -> bool:
+        """Whether its values are levels."""
+        return self.kind is Kind.CATEGORICAL
+
+    @property
+    def logged(self) -> bool:
+        """Whether spread is told by logarithms."""
+        return self.kind is Kind.POSITIVE
+
+    @property
+    def signed(self) -> bool:
+        """Whether statistics other than the first, the rows, may be below zero."""
+        return self.kind in (Kind.REAL, Kind.POSITIVE)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its statistics are estimated by themselves, not side by side with those of like columns."""
+        return self.block or self.kind is Kind.TEXT
+
+    @property
+    def reads(self) -> Kind | Reading:
+        """What it makes of its columns: their kind, or for text how documents are read."""
+        return self.kind
+
+    @classmethod
+    def of_field(cls, field: Field) -> Self:
+        """The family of a column of which nobody said anything but its kind."""
+        return cls()
+
+    def stack_key(self) -> tuple[Any, ...]:
+        """Columns with equal keys are estimated together."""
+        return (type(self).__name__, self)
+
+    def for_key(self, key: Key) -> Family:
+        """The family that models what `key` names: a column, or a tuple of them."""
+        if isinstance(key, tuple) != self.block or (isinstance(key, tuple) and not key):
+            raise DataError(_block_mismatch(self, key))
+        return self._core
+
+    def node_key(self, setting: Setting) -> Key:
+        """The key of what it models: a column, or a tuple of them."""
+        return setting.keys if self.block else setting.keys[0]
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        """The family and its setting for these columns of a schema; refuses what does not fit."""
+        for spec in fields:
+            if spec.kind is Kind.TEXT and self.kind is not Kind.TEXT:
+                raise DataError(f"column {spec.key!r} is text, which {self.name} cannot model. Declare it text.")
+        anchor = np.array([spec.anchor for spec in fields])
+        scale = np.array([spec.scale for spec in fields])
+        keys = tuple(spec.key for spec in fields)
+        levels = fields[0].levels if self.discrete else keys
+        return self._core, self.setting_type(keys, groups, levels, anchor, scale, floor)
+
+    def set_up_bag(self, key: Key, width: int, groups: int, floor: float) -> tuple[Family, Setting]:
+        """The family and its setting for a whole sparse table of so many columns; refused unless it takes one."""
+        if not self.takes_bag:
+            raise DataError(
+                f"a sparse table is one block of counts, which is multinomial, not {self.name}. "
+                "Give the rows as a dense array or a frame."
+            )
+        return self._core, self.setting_type((key,), groups, tuple(range(width)), floor=floor)
+
+    def in_one_unit(self, settings: Sequence[Setting]) -> list[Setting]:
+        """Settings of columns that hold equal instances, in one unit where they share a parameter."""
+        if not self.shared_by_columns:
+            return list(settings)
+        scale = np.array([min(setting.scale[0] for setting in settings)])
+        return [replace(setting, scale=scale) for setting in settings]
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """What its numbers are counted as: themselves, or their logarithms."""
+        return values
+
+    # -- counting
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """(groups x width) statistics of a family without products; expected ones under the parameters before."""
+        raise NotImplementedError
+
+    def hidden(self, key: Key, holes: bool) -> str:
+        """What one pass over rows of known class cannot count, in words, or nothing."""
+        return ""
+
+    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
+        """What a group is taken for while nothing is known of it (`Setting.blank`); None where counting needs none."""
+        return None
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        """How many rows, by weight, had a value; None where the statistics do not tell."""
+        return float(stats[..., 0].sum()) if self.rows_first else None
+
+    def imagined_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
+        """Imagined statistics, as far as they are in the objective; None where a prior is more than imagined rows."""
+        return None
+
+    def mean_features(self, params: Params) -> np.ndarray | None:
+        """(groups x width) expected features of a row, from public parameters; None where they are not known."""
+        return None
+
+    def is_product(self, params: Params) -> bool:
+        """Whether a row's score under these parameters is features times natural parameters.
+
+        Not so in a predictive form, which has more parameters than the chart.
+        """
+        return self.has_products and set(params) <= set(self.chart)
+
+    def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """For a stack of reals: means, inverse deviations and constants in the user's units; None where not normal."""
+        raise NotImplementedError
+
+    def block_form(self, params: Params) -> Any:
+        """For a stack of one correlated block: means, covariances, and what makes them Student's or None."""
+        raise NotImplementedError
+
+    def table(self, params: Params) -> np.ndarray:
+        """For a stack of codes: log-probabilities by code, 0 being missing and the last a level never seen."""
+        raise NotImplementedError
+
+    def combine(self, codes: np.ndarray) -> np.ndarray:
+        """For a stack of one joint table: a code for each row's combination of codes."""
+        raise NotImplementedError
+
+    def lacking(self, params: Params) -> np.ndarray | None:
+        """Weights that count the words a document should hold for certain and does not; None where none is certain."""
+        return None
+
+    # -- learning
+
+    @property
+    def shared_by_groups(self) -> frozenset[str]:
+        """The parameters that all groups have in common."""
+        return frozenset()
+
+    @property
+    def shared_by_columns(self) -> bool:
+        """Whether columns that hold equal instances share a parameter."""
+        return False
+
+    @property
+    def has_density(self) -> bool:
+        """Whether its scores are log-densities; otherwise they only tell known classes apart."""
+        return True
+
+    @property
+    def equal_classes(self) -> bool:
+        """Whether classes are taken as equally likely where such columns are all there is.
+
+        How often a class occurs is in the words of the others already, where their complements are scored.
+        """
+        return not self.has_density
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """The estimate where some parameters are fixed: what is fixed is certain, the others are plugged in."""
+        free = self._core.estimate(stats, hyper, how)
+        return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
+
+    def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
+        """How many of the free parameters of so many like columns the fixed ones are."""
+        whole = set(self.chart) <= set(names)
+        return self._core.free(setting, groups, columns) if whole else groups * len(names) * columns
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        """The nearest parameters that an estimate may be: floors are kept."""
+        return params
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        """What a unit of a plain parameter is, group by group."""
+        return 1.0
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        """What the log-likelihood of these rows loses to the columns' deviations, in counting units."""
+        return 0.0
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        """Which groups do not vary, so that a floor holds their spread, also where the whole table does not vary."""
+        return np.zeros(len(next(iter(params.values()))), dtype=bool)
+
+    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
+        """Which groups a floor holds, though the column as a whole is not at it."""
+        held = self.degenerate(params, hyper)
+        if not held.any():
+            return held
+        return np.asarray(held & ~self.degenerate(self._core.estimate(stats.sum(0).spread(0), hyper, "ml"), hyper))
+
+    def rows_needed(self, setting: Setting) -> float:
+        """Rows that a group's spread cannot do without."""
+        return 2.0 if self.spread_parameters else 0.0
+
+    def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
+        """What to say where the prior imagines more than the labelled rows hold, or nothing."""
+        return None
+
+    def nudged(self, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
+        """The same with some groups moved a little: means by a tenth of a deviation, shares and rates by a tenth.
+
+        Spreads around a mean stay as they are.
+        """
+        moved, places = dict(params), "plain" in self.chart.values()
+        for name, line in reversed(list(self.chart.items())):
+            old = params[name]
+            if line == "plain":
+                new = old + 0.1 * self.deviation(params) * rng.standard_normal(old.shape)
+            elif line in ("share", "shares"):
+                shares = old * np.exp(0.1 * rng.standard_normal(old.shape))
+                kept = old.sum(axis=-1, keepdims=True) / np.maximum(shares.sum(axis=-1, keepdims=True), 1e-300)
+                new = np.minimum(shares * kept, 1.0)
+            elif line == "log" and not places:
+                new = old * np.exp(0.1 * rng.standard_normal(old.shape))
+            else:
+                continue
+            moved[name] = np.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+        return moved
+
+    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
+        """The public spread to start from around given means; `hypers` are of the columns that share it."""
+        return {}
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """The same imagined rows as a belief that integrates to one, which comparing numbers of groups needs."""
+        return hyper
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        """What the column's unit alone adds to the log-likelihood of these rows; nothing where there is no unit."""
+        return 0.0
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        """The posterior itself, as a conjugate object that holds every group."""
+        key = self.node_key(setting)
+        raise DataError(f"column {key!r} is {self.name}, which has no conjugate prior: it has no posterior.")
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        """The parameters in the user's units."""
+        return params
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        """Back from the user's units."""
+        return params
+
+    # -- statistics of one table in another's terms
+
+    def moved(self, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
+        """Statistics that the same family counted in another setting, as counted in this one; refuses another's."""
+        if type(was) is not type(self):
+            raise DataError(
+                f"column {was.node_key(old)!r} is {was.name} in one model and {self.name} in the other. "
+                "Declare it the same in both with kinds."
+            )
+        return self._moved(stats, was, old, new)
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        return stats
+
+    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
+        """The family and its setting with the levels of a united schema and so many groups."""
+        kept = self.discrete or self.kind is Kind.TEXT
+        levels = fields[0].levels if kept else setting.levels
+        return self._core, replace(setting, groups=groups, levels=levels, blank=None)
+
+    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        """Whether more was taken out of the statistics than was in them."""
+        return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
+
+
+def _block_mismatch(family: Capabilities, key: Any) -> str:
+    if isinstance(key, tuple) and not key:
+        return f"kinds names a block of no columns as {family.name}. Give a tuple of names."
+    if family.block:
+        return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
+    return f"{family.name} is for a single column, but {key!r} names {len(key)} of them."

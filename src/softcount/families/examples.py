@@ -1,0 +1,52 @@
+"""Examples of families: a few rows of the columns each models, and what other cells may be. Laws run over them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from softcount.families.base import Family
+
+Row = tuple[Any, ...]
+Units = tuple[float, ...]
+OFFSETS: Units = (0.0, 0.0, 1e8, -1e8)
+SCALES: Units = (1.0, 1.0, 3e-7, 1e-100, 1e100)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What the cells of a column may be.
+
+    "levels" are some of `among`, "documents" are made of the words `among`, "counts" are whole numbers up to `most`.
+    "reals" lie around one of `offsets`, "positives" are above zero, "waits" 0 or more, all in units of one of `scales`.
+    """
+
+    what: Literal["levels", "documents", "counts", "reals", "positives", "waits"]
+    among: tuple[str, ...] = ()
+    most: int = 30
+    offsets: Units = OFFSETS
+    scales: Units = SCALES
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A family, the columns of a table it models, rows of that table (None is missing), and what its cells may be.
+
+    With `one_unit` all columns have the same offset and scale; with `rising` no cell of a row is below the one before.
+    """
+
+    family: Family
+    columns: tuple[str, ...]
+    values: tuple[Row, ...]
+    cells: tuple[Cells, ...]
+    one_unit: bool = False
+    rising: bool = False
+
+
+def example(
+    family: Family, columns: str, values: list[Any], *cells: Cells, one_unit: bool = False, rising: bool = False
+) -> Example:
+    """An example of columns named in one text; the values of a single column are its cells, others are rows."""
+    names = tuple(columns.split())
+    rows = tuple((value,) if len(names) == 1 else tuple(value) for value in values)
+    return Example(family, names, rows, cells * (len(names) // len(cells)), one_unit, rising)

@@ -1,0 +1,57 @@
+"""Numba's decorators under types that keep a kernel's own; Numba's make every kernel, and all it gives, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+from numba import extending, njit, types
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def jit(**options: Any) -> Callable[[Kernel], Kernel]:
+    """A decorator that compiles a kernel, which lets other threads run and is kept on disk."""
+    return cast(Callable[[Kernel], Kernel], njit(nogil=True, cache=True, **options))
+
+
+def instruction(kinds: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: an instruction for kernels out of a function that is given LLVM's builder and values.
+
+    `kinds` are its Numba types, or a function from the types it is called with to them. Arrays come with `data` and
+    `shape`, tuples as lists; None stands for nothing to give back.
+    """
+
+    def instructed(emit: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(emit)
+        def define(typing: Any, *called: Any) -> Any:
+            def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                opened = (_opened(context, builder, *pair) for pair in zip(signature.args, values, strict=True))
+                found = emit(builder, *opened)
+                return context.get_dummy_value() if found is None else found
+
+            return kinds(*called) if isinstance(kinds, FunctionType) else kinds, call
+
+        return cast(Callable[..., Any], extending.intrinsic(define))
+
+    return instructed
+
+
+def _opened(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, builder, value)
+    if isinstance(kind, types.BaseTuple):
+        return [_opened(context, builder, each, builder.extract_value(value, at)) for at, each in enumerate(kind)]
+    return value
+
+
+def overload(plain: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
+    """A decorator for what stands for a plain function inside kernels, chosen by the types it is called with."""
+    return cast(Callable[[Kernel], Kernel], extending.overload(plain, strict=False))
+
+
+def register_jitable(plain: Kernel) -> Kernel:
+    """A function that kernels may call, compiled into each of them."""
+    return cast(Kernel, extending.register_jitable(plain))

@@ -1,0 +1,293 @@
+"""Numbered words to counts, runs of words, vocabularies and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.kernels import word_hashes
+from softcount.kernels.word_hashes import HALF, ONE, address, chunk, compiled, inlined, longer, lowest, put
+
+LOW = np.uint64(0xFFFFFFFF)
+PLAIN = np.uint64(0)
+"""Bytes as they stand: no capital is made small."""
+
+
+@compiled
+def tally(tokens: Any, ends: Any, seen: Any) -> Any:
+    """Each document's different words as they are met, and how often it holds them; `seen` has a -1 for every word."""
+    indptr = np.zeros(ends.size, np.int64)
+    ids, counts = np.empty(tokens.size, np.int32), np.empty(tokens.size, np.int32)
+    used = 0
+    for i in range(ends.size - 1):
+        begun = used
+        for j in range(ends[i], ends[i + 1]):
+            word = tokens[j]
+            at = seen[word]
+            if at >= begun:
+                counts[at] += 1
+            else:
+                seen[word] = used
+                ids[used], counts[used] = word, 1
+                used += 1
+        indptr[i + 1] = used
+    return indptr, ids[:used].copy(), counts[:used].copy()
+
+
+@compiled
+def runs_of(tokens: Any, stretches: Any, low: Any, high: Any, short: Any, words: Any, length: Any) -> Any:
+    """The numbers of all runs of `low` to `high` tokens within a stretch, and where the stretches end among them.
+
+    A run of one token has the token's number; the others are numbered from `words` on as they are met, and `grams` says
+    of which shorter run and last token each is made. With `short`, a stretch of fewer than `low` is a run by itself.
+    """
+    runs, stops = np.empty(length, np.int32), np.zeros(stretches.size, np.int64)
+    pairs, grams = np.zeros((1024, 2), np.uint64), np.empty(2 * 768, np.int32)
+    room = made = used = 0
+    for i in range(stretches.size - 1):
+        stop = stretches[i + 1]
+        for begun in range(stretches[i], stop):
+            longest = min(high, stop - begun)
+            if made + longest > room:
+                pairs = word_hashes.spacious(pairs, made + longest + 1, word_hashes.EVERY)
+                grams = longer(grams, 2 * made, 2 * longest)
+                room = min(3 * pairs.shape[0] // 4, grams.size // 2) - 1
+            run = np.int64(tokens[begun])
+            whole = short and begun == stretches[i] and stop - begun < low
+            for n in range(1, longest + 1):
+                if n > 1:
+                    token = np.int64(tokens[begun + n - 1])
+                    book = address(pairs), pairs.shape[0] - 1, address(grams)
+                    run, made = word_hashes.run_of(run, token, book, words, made)
+                if n >= low or (whole and n == longest):
+                    runs[used] = run
+                    used += 1
+        stops[i + 1] = used
+    return runs[:used].copy(), stops, grams[: 2 * made].copy().reshape((made, 2))
+
+
+@compiled
+def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> Any:
+    """The bytes of the chosen runs of words, a space between two words where asked, and where each begins."""
+    words = offsets.size - 1
+    sizes = np.empty(words + grams.shape[0], np.int64)
+    sizes[:words] = np.diff(offsets)
+    for i in range(grams.shape[0]):
+        sizes[words + i] = sizes[grams[i, 0]] + between + sizes[grams[i, 1]]
+    places = np.zeros(chosen.size + 1, np.int64)
+    for i in range(chosen.size):
+        places[i + 1] = places[i] + sizes[chosen[i]]
+    out = np.empty(places[-1], np.uint8)
+    for i in range(chosen.size):
+        run, end = np.int64(chosen[i]), places[i + 1]
+        while run >= words:
+            token = grams[run - words, 1]
+            out[end - sizes[token] : end] = data[offsets[token] : offsets[token + 1]]
+            end -= sizes[token] + between
+            if between:
+                out[end] = 32
+            run = np.int64(grams[run - words, 0])
+        out[end - sizes[run] : end] = data[offsets[run] : offsets[run + 1]]
+    return out, places
+
+
+@compiled
+def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) -> tuple[np.ndarray, Any]:
+    """The number of each word in a growing table, and the table with the new ones in it.
+
+    `table` is cells, bytes and offsets; `sizes` says how many words and bytes it holds.
+    """
+    cells, store, places = table
+    ids = np.empty(offsets.size - 1, np.int32)
+    cells = word_hashes.spacious(cells, sizes[0] + ids.size, spread)
+    store = longer(store, sizes[1], offsets[-1] - offsets[0])
+    places = longer(places, sizes[0] + 1, ids.size)
+    book = word_hashes.book_of(cells, store, places)
+    first, limit = address(data), address(data) + data.size
+    for i in range(ids.size):
+        start, stop = first + offsets[i], first + offsets[i + 1]
+        key = word_hashes.key_of(start, stop, limit, PLAIN, spread)
+        cell, number = word_hashes.cell_of(start, stop, limit, PLAIN, key, book, spread)
+        if number < 0:
+            number = sizes[0]
+            word_hashes.copy_word(start, stop, PLAIN, book[2] + sizes[1])
+            put(cell, key)
+            put(cell + 8, np.uint64(number + 1))
+            sizes[0] += 1
+            sizes[1] += stop - start
+            places[sizes[0]] = sizes[1]
+        ids[i] = number
+    return ids, (cells, store, places)
+
+
+@compiled
+def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
+    """The cells of a table over words that stay where they are."""
+    size = 16
+    while 3 * size < 4 * offsets.size:
+        size *= 2
+    cells = np.zeros((size, 2), np.uint64)
+    last = np.uint64(size - 1)
+    shift = np.uint64(64 - lowest(last + ONE))
+    first, limit = address(data), address(data) + data.size
+    for i in range(offsets.size - 1):
+        key = word_hashes.key_of(first + offsets[i], first + offsets[i + 1], limit, PLAIN, spread)
+        at = word_hashes.mixed(key, spread) >> shift
+        while cells[at, 1]:
+            at = (at + ONE) & last
+        cells[at, 0], cells[at, 1] = key, np.uint64(i + 1)
+    return cells
+
+
+@compiled
+def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spread: Any) -> np.ndarray:
+    """The number of each word in a table, -1 for those it does not hold."""
+    ids = np.empty(offsets.size - 1, np.int32)
+    book = word_hashes.book_of(cells, store, places)
+    first, limit = address(data), address(data) + data.size
+    for i in range(ids.size):
+        start, stop = first + offsets[i], first + offsets[i + 1]
+        key = word_hashes.key_of(start, stop, limit, PLAIN, spread)
+        ids[i] = word_hashes.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
+    return ids
+
+
+@compiled
+def heads(data: Any, offsets: Any) -> Any:
+    """The first eight bytes of each word as a number in the order of spelling."""
+    first, limit = address(data), address(data) + data.size
+    keys = np.empty(offsets.size - 1, np.uint64)
+    for i in range(keys.size):
+        read = chunk(first + offsets[i], first + offsets[i + 1], limit) if offsets[i + 1] > offsets[i] else PLAIN
+        swapped = np.uint64(0)
+        for _ in range(8):
+            swapped = (swapped << np.uint64(8)) | (read & np.uint64(0xFF))
+            read >>= np.uint64(8)
+        keys[i] = swapped
+    return keys
+
+
+@inlined
+def before(data: Any, offsets: Any, one: Any, other: Any) -> Any:
+    """Whether a word is spelled before another."""
+    i, j = offsets[one], offsets[other]
+    for _ in range(min(offsets[one + 1] - i, offsets[other + 1] - j)):
+        if data[i] != data[j]:
+            return data[i] < data[j]
+        i, j = i + 1, j + 1
+    return offsets[one + 1] - offsets[one] < offsets[other + 1] - offsets[other]
+
+
+@compiled
+def settle_ties(order: Any, keys: Any, data: Any, offsets: Any) -> Any:
+    """Put words whose first eight bytes are the same in order, by merging ever longer stretches of them."""
+    spare = np.empty(order.size, order.dtype)
+    begun = 0
+    while begun < order.size:
+        end = begun + 1
+        while end < order.size and keys[order[end]] == keys[order[begun]]:
+            end += 1
+        width = 1
+        while width < end - begun:
+            for left in range(begun, end, 2 * width):
+                _merge(order, spare, left, min(left + width, end), min(left + 2 * width, end), data, offsets)
+            order[begun:end] = spare[begun:end]
+            width *= 2
+        begun = end
+
+
+@compiled
+def _merge(order: Any, spare: Any, left: Any, middle: Any, end: Any, data: Any, offsets: Any) -> Any:
+    i, j = left, middle
+    for at in range(left, end):
+        if j >= end or (i < middle and not before(data, offsets, order[j], order[i])):
+            spare[at] = order[i]
+            i += 1
+        else:
+            spare[at] = order[j]
+            j += 1
+
+
+@compiled
+def take_words(data: Any, offsets: Any, chosen: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of chosen words one after another, and where each begins."""
+    places = np.zeros(chosen.size + 1, np.int64)
+    for i in range(chosen.size):
+        places[i + 1] = places[i] + offsets[chosen[i] + 1] - offsets[chosen[i]]
+    out = np.empty(places[-1], np.uint8)
+    for i in range(chosen.size):
+        start = offsets[chosen[i]]
+        for j in range(places[i + 1] - places[i]):
+            out[places[i] + j] = data[start + j]
+    return out, places
+
+
+@compiled
+def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any, target: Any) -> np.ndarray:
+    """Row ends of a matrix whose columns rise within a row; `target` takes the columns and the values.
+
+    Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column add up.
+    `ends_of` has a zero for every column and two more.
+    """
+    for j in range(ids.size):
+        ends_of[columns[ids[j]] + 2] += 1
+    ends_of[1] = 0  # those that are dropped (-1)
+    for c in range(2, ends_of.size):
+        ends_of[c] += ends_of[c - 1]
+    cells = np.empty(ends_of[-1], np.uint64)
+    ends = np.zeros(indptr.size, np.int64)
+    used = 0
+    for i in range(indptr.size - 1):
+        row = np.uint64(i) << HALF
+        for j in range(indptr[i], indptr[i + 1]):
+            column = columns[ids[j]] + 1
+            if column > 0:
+                cells[ends_of[column]] = row | np.uint64(counts[j])
+                ends_of[column] += 1
+                used += 1
+        ends[i + 1] = used
+    _by_row(cells, ends_of[1:], ends[:-1].copy(), target)
+    return _added_up(ends, target) if _shared(columns, ends_of.size - 2) else ends
+
+
+@compiled
+def _by_row(cells: Any, ends_of: Any, at: Any, target: Any) -> Any:
+    """Put cells that come in the order of their columns, each a row and a count, where `at` says the rows begin."""
+    indices, values = target
+    j = 0
+    for c in range(ends_of.size - 1):
+        while j < ends_of[c]:
+            row = np.int64(cells[j] >> HALF)
+            indices[at[row]], values[at[row]] = c, np.int64(cells[j] & LOW)
+            at[row] += 1
+            j += 1
+
+
+@compiled
+def _shared(columns: Any, width: Any) -> Any:
+    """Whether two words have the same column."""
+    met = np.zeros(width, np.bool_)
+    for i in range(columns.size):
+        if columns[i] >= 0:
+            if met[columns[i]]:
+                return True
+            met[columns[i]] = True
+    return False
+
+
+@compiled
+def _added_up(ends: Any, target: Any) -> Any:
+    """Row ends once neighbours of one column are one."""
+    indices, values = target
+    stops = np.zeros(ends.size, np.int64)
+    used = 0
+    for i in range(ends.size - 1):
+        for j in range(ends[i], ends[i + 1]):
+            if used > stops[i] and indices[used - 1] == indices[j]:
+                values[used - 1] += values[j]
+            else:
+                indices[used], values[used] = indices[j], values[j]
+                used += 1
+        stops[i + 1] = used
+    return stops

@@ -1,0 +1,60 @@
+"""What learning gives: structure, counts, priors and the parameters they give, with the history of the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.models.base import ClassModel
+from softcount.models.nodes import Imagined, Params
+from softcount.table.schema import Key, Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """A model with its parameters, and the counts by node that they come from.
+
+    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
+    are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
+    was tried where the number of groups was looked for; with `half_steps` the trace has two entries for each iteration.
+    """
+
+    model: ClassModel
+    estimates: Params
+    counts: Counts
+    imagined: Imagined
+    classes: list[Any] | None = None
+    target: Key | None = None
+    notes: list[str] = field(default_factory=list)
+    prior: Any = 1.0
+    class_prior: Any = None
+    estimate: str = "mean"
+    missing: dict[Key, float] = field(default_factory=dict)
+    trace: list[float] = field(default_factory=list)
+    converged: bool = True
+    log_likelihood: float | None = None
+    objective: str = ""
+    agreed: tuple[int, int] | None = None
+    named: list[Any] | None = None
+    selection: list[Any] | None = None
+    half_steps: bool = False
+    interrupted: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.model.schema
+
+    @property
+    def n_groups(self) -> int:
+        return self.model.groups
+
+    @property
+    def shares(self) -> np.ndarray:
+        return self.estimates.shares
+
+    @property
+    def n_parameters(self) -> int:
+        return self.model.nodes.n_parameters(self.imagined.fixed)

@@ -1,0 +1,179 @@
+"""Parameters as one vector, in coordinates where straight lines make sense: what acceleration and L-BFGS move in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcount.families.base import Line
+from softcount.families.base import Params as Own
+from softcount.models.base import Model
+from softcount.models.nodes import Bundle, Imagined, Name, Params
+
+SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One array of parameters: its bundle, its name there, its line, and which of its columns are free to move."""
+
+    bundle: Bundle
+    name: str
+    line: Line
+    free: np.ndarray | None = None
+
+    def of(self, params: Params) -> np.ndarray:
+        value = params.bundles[self.bundle.name][self.name]
+        return value if self.free is None else value[:, self.free]
+
+    def put(self, value: np.ndarray, old: np.ndarray) -> np.ndarray:
+        """The whole array, where only some columns have moved."""
+        if self.free is None:
+            return value
+        whole = old.copy()
+        whole[:, self.free] = value
+        return whole
+
+
+class Coordinates:
+    """All parameters that EM moves as one vector in which complete rows have about the same curvature everywhere.
+
+    Shares are taken by their root, variances, rates and covariances (as Cholesky factors) by their logarithm. With
+    `every` above one the vector has every so manyth word only, and parameters cannot be had back from it.
+    """
+
+    def __init__(self, model: Model, imagined: Imagined, every: int = 1) -> None:
+        self.model, self.imagined, self.every = model, imagined, every
+        self.parts = [
+            Part(bundle, name, line, free)
+            for bundle in model.nodes.bundles
+            for name, line in bundle.family.chart.items()
+            for free in _free(bundle, name, imagined)
+        ]
+        self.whole = all(bundle.family.chart for bundle in model.nodes.bundles) and every == 1
+
+    def vector(self, params: Params) -> np.ndarray:
+        """The parameters as a vector."""
+        parts = [_straight(self._some(part, params), part.line).ravel() for part in self.parts]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _some(self, part: Part, params: Params) -> np.ndarray:
+        value = part.of(params)
+        return value[:, :: self.every] if value.ndim == 2 and part.line in ("share", "shares") else value
+
+    def weights(self, params: Params) -> np.ndarray:
+        """What a unit along each coordinate weighs: the root of its group's share, in deviations of its column."""
+        return np.concatenate([self._weight(part, params).ravel() for part in self.parts] or [np.zeros(0)])
+
+    def _weight(self, part: Part, params: Params) -> np.ndarray:
+        family = part.bundle.family
+        shape = _straight_shape(self._some(part, params).shape, part.line)
+        if part.line != "plain" and part.name in family.shared_by_groups:
+            return np.ones(shape)
+        roots = np.sqrt(np.maximum(self.model.group_shares(params, part.bundle), 1e-12))
+        weight = np.broadcast_to(roots.reshape(-1, *[1] * (len(shape) - 1)), shape)
+        if part.line != "plain":
+            return weight
+        own = params.bundles[part.bundle.name]
+        deviation = np.broadcast_to(family.deviation(own), own[part.name].shape)
+        return np.asarray(weight / (deviation if part.free is None else deviation[:, part.free]))
+
+    def params(self, vector: np.ndarray, like: Params, free: bool = False) -> Params:
+        """The parameters a vector stands for, within their floors; what is not on the chart is as in `like`.
+
+        Shares keep some of what they were unless they are `free`.
+        """
+        moved: dict[Name, Own] = {name: dict(own) for name, own in like.bundles.items()}
+        at = 0
+        for part in self.parts:
+            old = part.of(like)
+            shape = _straight_shape(old.shape, part.line)
+            size = int(np.prod(shape))
+            value = _bent(vector[at : at + size].reshape(shape), part.line, np.zeros_like(old) if free else old)
+            moved[part.bundle.name][part.name] = part.put(value, moved[part.bundle.name][part.name])
+            at += size
+        nodes = self.model.nodes
+        return nodes.held(nodes.within(like.replaced(moved), self.imagined), self.imagined)
+
+    def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
+        """How steeply something rises along each coordinate, from how it rises with each parameter."""
+        parts, at = [np.zeros(0)], 0
+        for part in self.parts:
+            slope = part.of(slopes)
+            shape = _straight_shape(slope.shape, part.line)
+            size = int(np.prod(shape))
+            parts.append(_along(vector[at : at + size].reshape(shape), part.line, slope).ravel())
+            at += size
+        return np.concatenate(parts)
+
+
+def _free(bundle: Bundle, name: str, imagined: Imagined) -> list[np.ndarray | None]:
+    """The columns of a bundle of which a parameter is not fixed: None for all of them, nothing where there is none."""
+    free = [place for place, key in enumerate(bundle.keys) if name not in imagined.fixed.get(key, {})]
+    return [None] if len(free) == len(bundle.keys) else [np.array(free)] if free else []
+
+
+def _straight(value: np.ndarray, line: Line) -> np.ndarray:
+    if line == "log":
+        return np.asarray(np.log(np.maximum(value, SMALLEST)) / np.sqrt(2.0))
+    if line == "shares":
+        return np.asarray(2.0 * np.sqrt(value))
+    if line == "share":
+        return np.asarray(2.0 * np.arcsin(np.sqrt(value)))
+    if line == "covariance":
+        factor = np.linalg.cholesky(value)
+        own = np.arange(factor.shape[-1])
+        diagonal = factor[..., own, own]
+        factor = factor / diagonal[..., :, None]  # a row and its diagonal have the same unit
+        factor[..., own, own] = np.log(diagonal)
+        return factor[(..., *np.tril_indices(factor.shape[-1]))]
+    return value
+
+
+def _straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1] * (shape[-1] + 1) // 2) if line == "covariance" else shape
+
+
+def _bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
+    """Back from the line. A share keeps at least a hundredth of what it was: nothing would stay nothing for ever."""
+    if line == "log":
+        return np.asarray(np.exp(np.clip(np.sqrt(2.0) * moved, -690.0, 690.0)))
+    if line == "shares":
+        inside = np.where(moved > 0.2 * np.sqrt(old), moved, np.where(old > 0, 0.2 * np.sqrt(old), moved)) ** 2
+        return np.asarray(inside / inside.sum(axis=-1, keepdims=True))
+    if line == "share":
+        near = 0.2 * np.arcsin(np.sqrt(np.minimum(old, 1.0 - old)))
+        return np.sin(0.5 * np.where(old > 0, np.clip(moved, near, np.pi - near), moved)) ** 2
+    if line == "covariance":
+        factor = _factor(moved, old.shape)
+        return np.asarray(factor @ np.swapaxes(factor, -1, -2))
+    return moved
+
+
+def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
+    """The slope along the line, given that along the parameter."""
+    if line == "log":
+        return np.asarray(np.sqrt(2.0) * _bent(moved, line, slope) * slope)
+    if line == "shares":
+        shares, size = _bent(moved, line, np.zeros_like(slope)), (moved * moved).sum(axis=-1, keepdims=True)
+        return np.asarray(2.0 * moved / size * (slope - (shares * slope).sum(axis=-1, keepdims=True)))
+    if line == "share":
+        return np.asarray(0.5 * np.sin(moved) * slope)
+    if line == "covariance":
+        factor, own = _factor(moved, slope.shape), np.arange(slope.shape[-1])
+        steep = 2.0 * slope @ factor
+        together = (np.tril(steep) * factor).sum(axis=-1)
+        steep = steep * factor[..., own, own][..., :, None]
+        steep[..., own, own] = together
+        return np.asarray(steep[(..., *np.tril_indices(slope.shape[-1]))])
+    return slope
+
+
+def _factor(moved: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The Cholesky factors that stand on a line."""
+    factor, own = np.zeros(shape), np.arange(shape[-1])
+    factor[(..., *np.tril_indices(shape[-1]))] = moved
+    diagonal = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))
+    factor[..., own, own] = 1.0
+    return factor * diagonal[..., :, None]

@@ -1,0 +1,418 @@
+"""Stacks: columns of like families, scored and counted together by one kernel.
+
+A stack turns a chunk into the array its kernel wants, scores it for every group and counts it with memberships or
+labels. What it counts is one array under the stack's name; `split` cuts it into the statistics of its bundles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.kernels import WORTH_COMPILING, choose
+from softcount.models.nodes import Bundle, Name, Node, Params
+from softcount.numerics.twofold import Twofold, stack
+from softcount.table.chunk import Chunk
+from softcount.table.schema import ColumnPlace, Key
+
+Tallies = dict[Hashable, Twofold]
+chosen = cache(choose)
+PAIR_CELLS = 4096
+"""Cells of all pairs of columns up to which kernels count two columns at once, as `kernels.codes` decides."""
+ABREAST = 64
+STEADY = 1e5
+"""Largest terms of a product form for rows of typical size: a row's score may be off by 1e-16 of them, 1e-11."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels for a table of so many cells: plain NumPy for small ones, compiled loops for large."""
+
+    cells: int
+
+    @property
+    def compiled(self) -> bool:
+        return self.cells >= WORTH_COMPILING
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(chosen(self.cells), name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """What every stack can do: here by a family's own features and natural parameters, or its own score and count.
+
+    `places` says where each of its columns is in a chunk, in the order of the nodes.
+    """
+
+    name: Hashable
+    nodes: tuple[Node, ...]
+    bundles: tuple[Bundle, ...]
+    places: tuple[ColumnPlace, ...]
+    kernels: Kernels
+
+    clamped: ClassVar[bool] = True
+    """Whether a score far below zero stands for probability zero, because a product must stay finite."""
+
+    @property
+    def node(self) -> Node:
+        return self.nodes[0]
+
+    def prepare(self, chunk: Chunk) -> Any:
+        """Columns as they came, and the features of all of them where counting is a product."""
+        columns = chunk.reals[:, [place.slot for place in self.places]]
+        parts = []
+        for place, node in enumerate(self.nodes):
+            own = self._own(columns, place)
+            node.family.check(own, node.key, chunk.start)
+            parts += [node.family.features(own, node.setting)] if node.family.has_products else []
+        return columns, np.concatenate(parts, axis=1) if parts else None
+
+    def _own(self, columns: np.ndarray, node: int) -> np.ndarray:
+        return columns if self.bundles[0].alone else columns[:, node]
+
+    def column(self, chunk: Chunk, node: int = 0) -> Any:
+        """One node's own values: a column, or a block of them."""
+        return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
+
+    def base(self, data: Any) -> np.ndarray | float:
+        """The part of each row's log-density that no group changes."""
+        return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
+
+    def compile(self, params: Params) -> Any:
+        """The parameters as they are, in the user's units, and as the product wants them; made once a pass."""
+        private = [params[node.key] for node in self.nodes]
+        public = [node.family.public(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
+        family = self.node.family
+        product = family.has_products and all(family.is_product(own) for own in public)
+        return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
+
+    def contrast(self, compiled: Any) -> Any:
+        """The same for telling groups apart alone."""
+        return compiled
+
+    def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
+        """Add the log-density of every row in every group."""
+        eta = compiled[2]
+        if eta is not None:
+            out += data[1] @ eta.T
+            return
+        for place in range(len(self.nodes)):
+            self.score_node(data, compiled, place, out)
+
+    def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
+        """Add one node's part of what `score` adds."""
+        _, public, eta = compiled
+        if eta is not None:
+            own = slice(node * self.bundles[0].width, (node + 1) * self.bundles[0].width)
+            out += data[1][:, own] @ eta[:, own].T
+        else:
+            out += self.node.family.score(self._own(data[0], node), public[node], self.nodes[node].setting)
+
+    def count(self, data: Any, memberships: np.ndarray, compiled: Any) -> Tallies:
+        """Statistics under memberships; expected ones under the parameters, or without any."""
+        columns, features = data
+        if features is not None:
+            flat = memberships.T @ features
+            return {self.name: Twofold.of(flat.reshape(len(flat), len(self.nodes), -1))}
+        private = [None] * len(self.nodes) if compiled is None else compiled[0]
+        parts = [
+            node.family.count(self._own(columns, place), memberships, private[place], node.setting)
+            for place, node in enumerate(self.nodes)
+        ]
+        return {self.name: stack(parts, axis=1)}
+
+    def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        """Statistics of rows of known class; the others are passed over."""
+        return self.count(data, one_hot(labels, weights, groups), None)
+
+    def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        """What was counted, by bundle."""
+        return {self.bundles[0].name: counts[:, 0] if self.bundles[0].alone else counts}
+
+    def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
+        """What was counted, where the codes of levels have changed since."""
+        return counts
+
+    def positions(self) -> Iterable[tuple[Bundle, Any]]:
+        """Every bundle with the columns of this stack that are its own."""
+        order = {node.key: place for place, node in enumerate(self.nodes)}
+        for bundle in self.bundles:
+            columns = [order[key] for key in bundle.keys]
+            whole = columns == list(range(len(self.nodes)))
+            yield bundle, slice(None) if whole else np.array(columns)
+
+
+def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
+    """The columns of a chunk's array at these places; the array itself where they are all of it."""
+    slots = [place.slot for place in places]
+    return stored if slots == list(range(stored.shape[1])) else np.ascontiguousarray(stored[:, slots])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reals(Stack):
+    """Normal and lognormal columns: each group centred on its own rows, then anchored."""
+
+    clamped: ClassVar[bool] = False
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        values = wanted(chunk.reals, self.places)
+        if self._logged:
+            values = values.copy()
+            for j in self._logged:
+                self.nodes[j].family.check(values[:, j], self.nodes[j].key, chunk.start)
+                values[:, j] = self.nodes[j].family.transform(values[:, j])
+        return values
+
+    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
+        return chunk.reals[:, self.places[node].slot]
+
+    @property
+    def _logged(self) -> list[int]:
+        return [j for j, node in enumerate(self.nodes) if node.family.logged]
+
+    @property
+    def units(self) -> np.ndarray:
+        return np.stack(
+            [np.array([float(getattr(x.setting, name)[0]) for x in self.nodes]) for name in ("anchor", "scale")]
+        )
+
+    def base(self, data: np.ndarray) -> np.ndarray | float:
+        return -np.nan_to_num(data[:, self._logged]).sum(axis=1) if self._logged else 0.0
+
+    def compile(self, params: Params) -> Any:
+        """Means, inverse deviations and constants in the user's units, and their product form where that pays."""
+        units, groups = self.units, self.bundles[0].groups
+        means, inverse, constants = np.empty((3, groups, len(self.nodes)))
+        for bundle, at in self.positions():
+            form = bundle.family.centred_form(params.bundles[bundle.name], *units[:, at])
+            if form is None:
+                return [x.family.public(params[x.key], x.setting) for x in self.nodes]
+            means[:, at], inverse[:, at], constants[:, at] = form
+        bells = means, inverse, constants
+        return *bells, square_form(bells, units) if self.kernels.compiled else None
+
+    def contrast(self, compiled: Any) -> Any:
+        """The same without columns alike in every group: a cell far from a constant one would drown the others."""
+        if not isinstance(compiled, tuple):
+            return compiled
+        means, inverse, constant, _ = compiled
+        apart = (means != means[0]).any(axis=0) | (inverse != inverse[0]).any(axis=0)
+        return means, np.where(apart, inverse, 0.0), np.where(apart, constant, 0.0), None
+
+    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
+        if isinstance(compiled, tuple):
+            self.kernels.score_reals(data, *compiled[:3], out)
+            return
+        for j in range(len(self.nodes)):
+            self.score_node(data, compiled, j, out)
+
+    def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
+        if isinstance(compiled, tuple):
+            own = [np.ascontiguousarray(part[:, node : node + 1]) for part in compiled[:3]]
+            self.kernels.score_reals(np.ascontiguousarray(data[:, node : node + 1]), *own, out)
+            return
+        family, column = self.nodes[node].family, data[:, node]
+        out += family.score(np.exp(column) if family.logged else column, compiled[node], self.nodes[node].setting)
+
+    def expect(
+        self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[Twofold, Twofold, float] | None:
+        """All of an E-step at once, where these columns are all there is: for long tables of complete, near rows."""
+        eta = compiled[3] if isinstance(compiled, tuple) else None
+        if eta is None or self._logged:
+            return None
+        eta = eta.copy()
+        eta[:, 0] += log_shares
+        high, low, likelihood = self.kernels.expect_squares(data, weights, self.units, eta)
+        if np.isnan(likelihood):
+            return None
+        return Twofold(high, low), Twofold(high[:, 0, 0], low[:, 0, 0]), likelihood
+
+    def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
+        anchors, scales = self.units
+        if compiled is None:
+            centres = np.ascontiguousarray(np.broadcast_to(anchors, (memberships.shape[1], len(self.nodes))))
+        else:
+            centres = compiled[0]
+        return {self.name: Twofold(*self.kernels.count_reals_soft(data, memberships, centres, anchors, scales))}
+
+    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        anchors, scales = self.units
+        centres = first_rows(data, labels, groups, anchors)
+        return {self.name: Twofold(*self.kernels.count_reals_labelled(data, labels, weights, centres, anchors, scales))}
+
+    def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        return {bundle.name: counts[:, at] for bundle, at in self.positions()}
+
+
+def square_form(compiled: Any, units: np.ndarray) -> np.ndarray | None:
+    """(groups, 1 + 2 d) that multiply 1, t and t^2 of t = (x - anchor) * scale; None where that would lose digits.
+
+    `compiled` are means, inverse deviations and constants in the user's units, as `score_reals` takes them.
+    """
+    means, inverse, constants = compiled
+    anchors, scales = units
+    with np.errstate(over="ignore", invalid="ignore"):
+        pace, off = inverse / scales, (means - anchors) * inverse
+        reach = np.abs(off) + 1.0
+        eta = np.concatenate(
+            [(constants - 0.5 * off * off).sum(axis=1, keepdims=True), pace * off, -0.5 * pace * pace], axis=1
+        )
+        steady = np.sqrt((reach**4).sum(axis=1)).max(initial=0.0) < STEADY
+    return eta if steady and np.isfinite(eta).all() else None
+
+
+def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.ndarray) -> np.ndarray:
+    """A row of each group to count around: any member is within a few deviations of its group's mean."""
+    if not len(labels):
+        return np.tile(anchors, (groups, 1))
+    first = _first_of(labels[:1024], groups)
+    if (first < 0).any() and len(labels) > 1024:
+        first = _first_of(labels, groups)
+    rows = data[first]
+    return np.where(np.isfinite(rows) & (first >= 0)[:, None], rows, anchors)
+
+
+def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
+    """Where each group is met first, -1 for one that is not there."""
+    first = np.full(groups + 1, -1)
+    # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
+    first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
+    return first[:groups]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes(Stack):
+    """Categorical columns: log-probabilities looked up by code, rows counted by code."""
+
+    clamped: ClassVar[bool] = False
+    first: ClassVar[int] = 1
+    """The code of the first level: 0 is missing."""
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        return wanted(getattr(chunk, self.places[0].store), self.places)
+
+    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
+        store: np.ndarray = getattr(chunk, self.places[node].store)
+        return store[:, self.places[node].slot]
+
+    def base(self, data: np.ndarray) -> float:
+        return 0.0
+
+    def compile(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """The first cell of every column, and log-probabilities by code with the groups side by side."""
+        tables: list[Any] = [None] * len(self.nodes)
+        for bundle, at in self.positions():
+            own = bundle.family.table(params.bundles[bundle.name])
+            columns = own[None] if bundle.alone else own.swapaxes(0, 1)
+            for place, table in zip(np.arange(len(self.nodes))[at].tolist(), columns, strict=True):
+                tables[place] = table
+        starts = _starts([table.shape[-1] for table in tables])
+        return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
+
+    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
+        self.kernels.score_codes(data, *compiled, out)
+
+    def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
+        starts, table = compiled
+        stop = starts[node + 1] if node + 1 < len(starts) else len(table)
+        own = np.ascontiguousarray(data[:, node : node + 1])
+        self.kernels.score_codes(own, np.zeros(1, dtype=np.int64), table[starts[node] : stop], out)
+
+    def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
+        sizes = self._sizes(data, PAIR_CELLS)
+        return self._named(self.kernels.count_codes_soft(data, _starts(sizes), memberships, sum(sizes)), sizes)
+
+    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        sizes = self._sizes(data, 4 * PAIR_CELLS // groups)
+        flat = self.kernels.count_codes_labelled(data, _starts(sizes), labels, weights, sum(sizes), groups)
+        return self._named(flat, sizes)
+
+    def _sizes(self, data: np.ndarray, most: int) -> list[int]:
+        """Room for every column's codes: as the widest one needs, or its own where pairs would exceed `most` cells."""
+        columns = len(self.nodes)
+        room = int(data.max(initial=0)) + 1
+        if columns < 2 or room * room * columns <= 2 * most:
+            return [room] * columns
+        return [int(top) + 1 for top in down_columns(np.maximum, data)]
+
+    def _named(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
+        """The counts as (groups x columns x codes), with zeros beyond a column's own codes."""
+        room = max(sizes)
+        if min(sizes) < room:
+            spread = np.zeros((len(sizes), room, flat.shape[1]))
+            spread[np.arange(room) < np.array(sizes)[:, None]] = flat
+            flat = spread
+        counts = flat.reshape(len(sizes), room, -1).transpose(2, 0, 1)
+        return {self.name: Twofold.of(np.ascontiguousarray(counts))}
+
+    def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
+        own = [moves.get(node.key, np.arange(counts.shape[2])) for node in self.nodes]
+        room = max([counts.shape[2], *(int(move.max(initial=0)) + 1 for move in own)])
+        hi, lo = np.zeros((2, *counts.shape[:2], room))
+        for j, move in enumerate(own):
+            have = min(len(move), counts.shape[2])
+            hi[:, j, move[:have]] = counts.hi[:, j, :have]
+            lo[:, j, move[:have]] = counts.lo[:, j, :have]
+        return Twofold(hi, lo)
+
+    def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        found = {}
+        for bundle, at in self.positions():
+            own = _fitted(counts[:, at], self.first, bundle.width)
+            found[bundle.name] = own[:, 0] if bundle.alone else own
+        return found
+
+
+def _starts(sizes: list[int]) -> np.ndarray:
+    """The first cell of each column when columns follow each other."""
+    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+
+
+def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
+    """Each column's sum or largest entry; many rows abreast, because short rows would cost a loop each."""
+    rows, columns = table.shape
+    whole = rows // ABREAST * ABREAST
+    wide = join.reduce(table[:whole].reshape(-1, ABREAST * columns), axis=0, initial=0)
+    rest = join.reduce(table[whole:], axis=0, initial=0)
+    found: np.ndarray = join(join.reduce(wide.reshape(ABREAST, columns), axis=0), rest)
+    return found
+
+
+def _fitted(part: Twofold, first: int, width: int) -> Twofold:
+    """Codes first .. first + width, with zeros where nothing that far was met."""
+    have = part.shape[-1]
+    if have >= first + width:
+        return part[..., first : first + width]
+    pad = [(0, 0)] * (len(part.shape) - 1) + [(0, first + width - have)]
+    return Twofold(np.pad(part.hi, pad), np.pad(part.lo, pad))[..., first:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCodes(Codes):
+    """One block of discrete columns, looked up by the code of its combination."""
+
+    first: ClassVar[int] = 0
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        return self.column(chunk)[:, None]
+
+    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
+        parts = [getattr(chunk, place.store)[:, place.slot].astype(np.int32) for place in self.places]
+        combined: np.ndarray = self.node.family.combine(np.stack(parts, axis=1))
+        return combined
+
+
+def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
+    """(rows x groups) memberships of rows whose class is known; a row of unknown class is zeros."""
+    out = np.zeros((len(labels), groups))
+    known = np.flatnonzero(labels >= 0)
+    out[known, labels[known]] = 1.0 if weights is None else weights[known]
+    return out

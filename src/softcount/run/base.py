@@ -1,0 +1,109 @@
+"""What every way to run work has in common: results come, and are added, in the order of the tasks."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from functools import cache
+from itertools import chain, islice
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """Runs work over tasks, `n_jobs` at a time."""
+
+    n_jobs: int
+    shares_memory: bool
+    """Whether what work changes is changed for all, as the levels that a table has met."""
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
+        ...
+
+
+def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Result | None:
+    """The sum of the results in the order of the tasks; None for no tasks."""
+    result: Result | None = None
+    for part in runner.map(work, tasks):
+        result = part if result is None else result + part  # type: ignore[operator]
+    return result
+
+
+class PoolRunner:
+    """Runs work over tasks in a pool of `n_jobs` workers, made when it is first needed."""
+
+    shares_memory = True
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = workers(n_jobs)
+        self._pool: Executor | None = None
+
+    def _new_pool(self) -> Executor:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
+        tasks = iter(tasks)
+        head = list(islice(tasks, 2))
+        with one_blas_thread():
+            yield from self._several(work, chain(head, tasks), len(head) < 2)
+
+    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task], alone: bool) -> Iterator[Result]:
+        if alone or self.n_jobs == 1:
+            yield from map(work, tasks)
+            return
+        if self._pool is None:
+            self._pool = self._new_pool()
+        yield from _ahead(self._pool, work, tasks, 2 * self.n_jobs)
+
+
+def _ahead(pool: Executor, work: Callable[[Task], Result], tasks: Iterator[Task], most: int) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A block within which matrix products take one thread: ours are busy, and the bits must not depend on theirs."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+def workers(n_jobs: int | None) -> int:
+    """How many threads or processes to use."""
+    if n_jobs is not None:
+        return max(1, int(n_jobs) if n_jobs > 0 else (os.cpu_count() or 1) + 1 + int(n_jobs))
+    nested = multiprocessing.parent_process() is not None or threading.current_thread() is not threading.main_thread()
+    if nested or os.environ.get("JOBLIB_SPAWNED_PROCESS"):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

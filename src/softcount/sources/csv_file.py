@@ -1,0 +1,218 @@
+"""CSV and TSV files: cut into chunks of rows as bytes, parsed by Arrow in whichever thread asks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.bytestream import TextFile
+from softcount.sources.csv_rows import NOT_TEXT, Dialect, RowBytes, dialect_of, not_utf8, padded_columns, runs
+from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for
+
+HEAD = 1 << 20
+"""Bytes that decide delimiter and names."""
+
+LOOK_BYTES = 48 << 20
+"""Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
+
+CHUNK_BYTES = 64 << 20
+"""Bytes of rows that a chunk may have."""
+
+LARGEST_RUN = (1 << 31) - 2
+"""Bytes that Arrow parses at once."""
+
+LOOK_RUN = 4_096
+ANY = Wanted(numeric=False)
+
+
+class CsvSource(Source):
+    """A text table in a file. Types are ours to decide: Arrow parses only what it was told each column is."""
+
+    text_file = True
+
+    def __init__(self, file: TextFile, missing: tuple[str, ...], header: bool = True) -> None:
+        self.file = file
+        self.missing = list(dict.fromkeys(("", *missing)))
+        self.dialect = self._dialect(header)
+        self.keys = list(self.dialect.names)
+        total, size = self._count_ahead()
+        if not total:
+            raise DataError(f"{file.name} has column names but no rows.")
+        self._long = total > FEW_ROWS
+        self.n_rows = None if self._long else total
+        self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES)
+
+    def _dialect(self, header: bool) -> Dialect:
+        head = b"".join(islice(self.file.blocks(quiet=True), 1))
+        if b"\0" in head[:HEAD]:
+            row = head[: head.index(b"\0")].count(b"\n")
+            raise DataError(f"{self.file.name} holds a NUL byte in row {row}: {NOT_TEXT}")
+        self.file.returns_only = b"\n" not in head and b"\r" in head
+        head = head.replace(b"\r", b"\n") if self.file.returns_only else head
+        return dialect_of(self.file.name, head[:HEAD], header)
+
+    def _count_ahead(self) -> tuple[int, int]:
+        """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
+        total = size = broken = 0
+        for run in self._runs(LOOK_RUN, quiet=True):
+            total, size = total + run.n_rows, size + len(run.data)
+            broken += run.data.count(b"\n") - run.n_rows
+            self.notes = self.notes or _note_of_breaks(run, broken)
+            if total > FEW_ROWS:
+                break
+        return total, size
+
+    def _first_runs(self) -> Iterator[RowBytes]:
+        rows = size = 0
+        for run in self._runs(LOOK_RUN, quiet=True):
+            yield run
+            rows, size = rows + run.n_rows, size + len(run.data)
+            if size >= LOOK_BYTES or rows >= LOOK_ROWS:
+                return
+
+    def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
+        return runs(_after(self.file.blocks(quiet=quiet), self.dialect.skip), rows, self.dialect.delimiter)
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        import pyarrow as pa
+
+        wanted = dict.fromkeys(keys, ANY)
+        parts = [self._parse(run, wanted, coded=False) for run in self._first_runs()]
+        return {key: pa.chunked_array([chunk for part in parts for chunk in part[key].chunks]) for key in keys}
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        total = 0
+        for run in self._runs(self.chunk_rows):
+            yield TablePiece(run.start, run.n_rows, partial(self._load, run, wanted))
+            total += run.n_rows
+        self.n_rows = total
+
+    def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
+        """The wanted columns of a run: parsed at once where its numbers are plain, else as text for us to judge."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
+        as_text = {key: want if want.text else ANY for key, want in wanted.items()}
+        if strict and self._is_padded(run, strict):
+            return self._parse(run, as_text)
+        try:
+            columns = self._parse(run, wanted)
+        except pa.ArrowInvalid:
+            return self._parse(run, as_text)
+        numeric = (columns[key] for key, want in wanted.items() if want.numeric)
+        finite = all(pc.all(pc.is_finite(column)).as_py() is not False for column in numeric)
+        return columns if finite else self._parse(run, as_text)
+
+    def _is_padded(self, run: RowBytes, strict: list[Key]) -> bool:
+        # Compiled only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB.
+        compiled = self._long and "numba" in sys.modules
+        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=compiled)
+        return found is None or any(self.keys[place] in strict for place in found)
+
+    def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
+        import pyarrow as pa
+
+        odd: list[Any] = []
+        if len(run.data) > LARGEST_RUN:
+            raise DataError(
+                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} hold more than "
+                f"{LARGEST_RUN >> 20:,} MB, too much for one chunk. Keep such long texts as files in a folder."
+            )
+        try:
+            table = self._arrow(run.data, wanted, coded, odd)
+        except pa.ArrowInvalid as error:
+            self._explain(run, odd, str(error))
+            raise
+        if table.num_rows != run.n_rows:
+            raise DataError(
+                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} cannot be told apart: "
+                "a carriage return or a quote stands where none should. Write the file again with plain line ends."
+            )
+        return {key: table.column(key) for key in wanted}
+
+    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], coded: bool, odd: list[Any]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        def note(row: Any) -> str:
+            odd.append(row)
+            return "error"
+
+        levels = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
+        return csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=self.keys, block_size=len(data) + 1, use_threads=False),
+            parse_options=csv.ParseOptions(
+                delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=note
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types={key: types[want.numeric, want.text] for key, want in wanted.items()},
+                include_columns=list(wanted),
+                null_values=self.missing,
+                strings_can_be_null=True,
+            ),
+        )
+
+    def _explain(self, run: RowBytes, odd: list[Any], said: str) -> None:
+        """Raise what is wrong with a run in the user's terms; return where it is only a number that is none."""
+        if odd:
+            raise self._uneven(run.start + odd[0].number, odd[0].actual_columns)
+        if "UTF8" in said or "utf8" in said.lower():
+            raise self._not_utf8(run)
+        if "conversion error" not in said:
+            raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {said}.")
+
+    def _uneven(self, row: int, cells: int) -> DataError:
+        expected = len(self.keys)
+        hint = "Check for a delimiter or quote inside a cell"
+        if expected == 1:
+            hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
+        return DataError(
+            f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
+            f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
+        )
+
+    def _not_utf8(self, run: RowBytes) -> DataError:
+        """Find the byte in the file itself: the run does not know where it lay."""
+        row = run.start
+        try:
+            run.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            row += run.data[: error.start].count(b"\n") + 1
+        return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
+
+
+def _note_of_breaks(run: RowBytes, broken: int) -> tuple[str, ...]:
+    """A note where quoted cells run over several lines: that is allowed, and also what a stray quote looks like."""
+    if not broken:
+        return ()
+    breaks = "1 line break" if broken == 1 else f"{broken:,} line breaks"
+    where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
+    return (f"{breaks} inside quoted cells ({where}) kept as part of the cell",)
+
+
+def _after(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
+    for block in blocks:
+        yield block[skip:]
+        skip = max(0, skip - len(block))
+
+
+def _offset_of_bad_byte(blocks: Iterator[bytes]) -> int:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    done = 0
+    for block in blocks:
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            return done + error.start
+        done += len(block)
+    return done

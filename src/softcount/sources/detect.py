@@ -1,0 +1,111 @@
+"""Which kind of source some data is: by its content, never by its file name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources.archives import archive_of
+from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, remove_with, spooled
+from softcount.sources.csv_file import CsvSource
+from softcount.sources.document_files import DocumentsSource
+from softcount.sources.frames import columns_source, frame_source, is_frame
+from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.parquet import MAGIC, ParquetSource
+from softcount.sources.source import Source
+
+
+def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source as it is."""
+    if isinstance(data, str | os.PathLike):
+        make = partial(file_source, missing=missing, header=header, progress=progress)
+        return from_path(os.fsdecode(data), make)
+    if hasattr(data, "pieces") and hasattr(data, "head"):
+        source: Source = data
+        return source
+    if isinstance(data, np.ndarray):
+        return _array_source(data)
+    if _is_sparse(data):
+        return SparseSource(_counts(data))
+    if is_frame(data):
+        return frame_source(data)
+    if isinstance(data, Mapping):
+        return columns_source(data)
+    return _array_source(_nested_array(data))
+
+
+def from_path(path: str, make: Callable[[str, str], Source]) -> Source:
+    """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source."""
+    if not is_passing(path):
+        return make(path, path)
+    copy = spooled(path)
+    try:
+        source = make(copy, "standard input" if path == "-" else path)
+    except BaseException:
+        os.unlink(copy)
+        raise
+    remove_with(source, copy)
+    return source
+
+
+def file_source(path: str, name: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+    """The source of a file of rows, or of a folder or tar file of documents."""
+    archive = archive_of(path, name, progress)
+    if archive is not None:
+        return DocumentsSource(archive, progress=progress)
+    if first_bytes(path, len(MAGIC)) == MAGIC:
+        return ParquetSource(path, name, progress)
+    return CsvSource(TextFile(path, name, progress), missing, header)
+
+
+def _array_source(array: np.ndarray) -> Source:
+    if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
+        return DenseSource(_plain(array))
+    return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """The array itself; one of half or extended precision as float64."""
+    if isinstance(array, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64))
+    if type(array) is not np.ndarray:
+        array = np.asarray(array)
+    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8) else array
+
+
+def _nested_array(data: Any) -> np.ndarray:
+    """Rows given as lists; numbers become an array of numbers, anything else keeps each cell as it is."""
+    if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+        raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise DataError(f"the rows differ in length: {_uneven(data)}. Rows of one table have one length.") from None
+    if array.dtype.kind in "iufbc":
+        return array
+    return np.asarray(data, dtype=object)
+
+
+def _uneven(data: Any) -> str:
+    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
+    odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
+    return f"row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}"
+
+
+def _is_sparse(data: Any) -> bool:
+    """Without importing SciPy for data that cannot be its: its matrices all come from its own package."""
+    return type(data).__module__.startswith("scipy.sparse")
+
+
+def _counts(matrix: Any) -> Any:
+    if matrix.dtype.kind == "c":
+        raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
+    if matrix.ndim != 2:
+        raise DataError(f"Expected 2D array, got {matrix.ndim}D array instead. Reshape your data.")
+    rows = matrix.tocsr()
+    return rows if rows.dtype == np.float64 else rows.astype(np.float64)

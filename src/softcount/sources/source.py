@@ -1,0 +1,105 @@
+"""Where rows come from: anything that can hand over its columns, chunk by chunk, as often as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from softcount.errors import DataError
+
+Key = Hashable
+"""A column's name (string) or position (integer)."""
+
+FEW_ROWS = 65_536
+"""Tables up to this size are cut into small chunks, so that several threads have something to do."""
+
+LOOK_ROWS = FEW_ROWS
+"""Rows of a file or frame that are looked at to decide its kinds."""
+
+
+CHUNK_TEXT = 8 << 20
+"""Bytes of text that a chunk may hold: a document of one kilobyte becomes two of counts."""
+
+
+def chunk_rows_for(n_rows: int, row_bytes: float = 0.0, most: int = CHUNK_TEXT) -> int:
+    """Rows per chunk: fixed by the table alone, so that no batching or thread count changes a sum.
+
+    Its length says how many; where rows are of so many bytes that a chunk would have more than `most`, there are fewer.
+    """
+    rows = 4_096 if n_rows <= FEW_ROWS else 32_768
+    while rows > 64 and rows * row_bytes > most:
+        rows //= 2
+    return rows
+
+
+class Wanted(NamedTuple):
+    """A column asked of a source: as numbers or as distinct values, and whether leading zeros may be ignored.
+
+    `text` asks for the cells as they stand: few of them will be alike.
+    """
+
+    numeric: bool
+    padded: bool = False
+    text: bool = False
+
+
+class TablePiece(NamedTuple):
+    """One chunk of rows not read yet; `load` reads it, in any thread and as often as called."""
+
+    start: int
+    n_rows: int
+    load: Callable[[], Any]
+
+
+class Source:
+    """Rows that can be read again and again.
+
+    `named`: columns have names. `text_file`: cells come from a text file. `notes`: what its owner should know.
+    `kinds` are what columns are whatever their cells show, and `whys` the reason to give. Columns `aside` are no
+    features unless declared so. `default_target` is what to predict where nobody said. `files` are those that the rows
+    are, where each is one.
+    """
+
+    keys: list[Any]
+    n_rows: int | None
+    chunk_rows: int
+    named: bool = True
+    text_file: bool = False
+    notes: tuple[str, ...] = ()
+    kinds: Mapping[Key, str] = MappingProxyType({})
+    whys: Mapping[Key, str] = MappingProxyType({})
+    aside: tuple[Key, ...] = ()
+    default_target: str | None = None
+    files: Sequence[str] = ()
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        """These columns of the first rows, as Arrow arrays."""
+        raise NotImplementedError
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        """All rows in chunks; what a piece loads is a mapping of the wanted columns to Arrow arrays."""
+        raise NotImplementedError
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """The first row of every chunk and how many it has, where that depends on nothing but how many there are."""
+        rows = self.n_rows or 0
+        return ((start, min(self.chunk_rows, rows - start)) for start in range(0, rows, self.chunk_rows))
+
+
+def refuse_repeated(keys: Sequence[Key]) -> None:
+    """Raise where two columns share a name, saying where they stand."""
+    first: dict[Key, int] = {}
+    for place, key in enumerate(keys, start=1):
+        if key in first:
+            raise DataError(f"columns {first[key]} and {place} are both named {key!r}. Rename one of them.")
+        first[key] = place
+
+
+def refuse_empty(n_rows: int, width: int) -> None:
+    """Raise where a table has no columns or no rows, in the words scikit-learn's users know."""
+    shape = f"(shape=({n_rows}, {width})) while a minimum of 1 is required"
+    if not width:
+        raise DataError(f"Found array with 0 feature(s) {shape}. A table needs at least one column.")
+    if not n_rows:
+        raise DataError(f"Found array with 0 sample(s) {shape}. A table needs at least one row.")

@@ -1,0 +1,57 @@
+"""How messages name columns and rows, and the remedies they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from softcount.errors import DataError
+from softcount.sources.source import Key
+
+LONGEST = 40
+"""Characters of a cell shown in a message."""
+
+
+def column(key: Key) -> str:
+    """`column 'age'`, or `column 3` where columns have positions only."""
+    return f"column {key!r}"
+
+
+def cell(value: object) -> str:
+    """A cell as shown in a message, cut where it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 4] + "..." + shown[0]
+
+
+def declare(key: Key, *kinds: str) -> str:
+    """How to declare a column otherwise, for the command line and for Python alike."""
+    return " or ".join(f"--kind {key}={kind}" for kind in kinds)
+
+
+def and_others(names: Iterable[object], most: int = 5) -> str:
+    """Names in a row, the first few spelt out."""
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def refuse_unknown(keys: Iterable[Key], asked: Key, what: str) -> None:
+    """Raise where `asked` is no column of the table, offering the names that come close."""
+    known = list(keys)
+    if asked in known:
+        return
+    close = get_close_matches(str(asked), [str(key) for key in known], n=3, cutoff=0.5)
+    folded = [str(key) for key in known if str(key).casefold() == str(asked).casefold()]
+    near = list(dict.fromkeys(folded + close))
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {and_others(known)}."
+    if any(_is_number(str(key)) for key in known if isinstance(key, str)):
+        hint += " Some names are numbers: if the first line is data, read it with --no-header (header=False)."
+    raise DataError(f"{what} names {column(asked)}, which is not in the table. {hint}")
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

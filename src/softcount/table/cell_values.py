@@ -1,0 +1,181 @@
+"""One column of raw cells, as Arrow holds it: its numbers, or its distinct values and where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources import arrow_columns, wording
+from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
+from softcount.table.schema import MISSING, Key
+
+
+@dataclass(frozen=True, slots=True)
+class MissingWords:
+    """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files)."""
+
+    missing: frozenset[str] = frozenset(MISSING)
+    numbers: tuple[float, ...] = ()
+    trim: bool = False
+
+    @classmethod
+    def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
+        words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
+        return cls(frozenset(words), arrow_columns.number_words(words), trim)
+
+
+def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
+    """The distinct values of a column, missing ones as None, and for each row the place of its value (-1: null)."""
+    import pyarrow as pa
+
+    column = flat(column)
+    if cell_type(column.type) is CellType.EMPTY:
+        return [], np.full(len(column), -1, dtype=np.int32)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    places, known = numpy_of(column.indices)
+    places = places if known is None else np.where(known, places, np.int32(-1))
+    values, places = _only_used(column.dictionary, places)
+    return _levels(values, words), places
+
+
+def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:
+    """A dictionary without the entries that no row uses (slices of a column share the dictionary of the whole)."""
+    seen = np.bincount(places + 1, minlength=len(values) + 1)[1:] > 0
+    if seen.all():
+        return values, places
+    renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
+    return values.take(arrow_of(np.flatnonzero(seen))), renumbered[places]
+
+
+def _levels(values: Any, words: MissingWords) -> list[Any]:
+    cells = cell_type(values.type)
+    if cells is CellType.TEXT:
+        return [_text_level(value, words) for value in values.to_pylist()]
+    if cells is CellType.TIME:
+        return [None if value is None else str(value) for value in values.to_pylist()]
+    if cells is CellType.FLOAT:
+        values = _as_floats(values)
+    return [_number_level(value, words) for value in values.to_pylist()]
+
+
+def _text_level(value: str | None, words: MissingWords) -> str | None:
+    if value is None:
+        return None
+    bare = value.strip()
+    if bare in words.missing:
+        return None
+    return bare if words.trim else value
+
+
+def _number_level(value: Any, words: MissingWords) -> Any:
+    if value is None or value != value or (words.numbers and value in words.numbers):
+        return None
+    return arrow_columns.level_of(value)
+
+
+def numbers(column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False) -> np.ndarray:
+    """A column as float64, NaN where missing; text is parsed, dates become seconds since 1970.
+
+    Infinite values and words are refused, naming column and row. `padded` allows leading zeros.
+    """
+    column = flat(column)
+    cells = cell_type(column.type)
+    if cells is CellType.TEXT:
+        found = _spelt_numbers(column, words, key, start, arrow_columns.PADDED if padded else arrow_columns.PLAIN)
+    else:
+        found = _typed_numbers(column, cells)
+        refuse_infinite(found, key, start)
+    return without(found, words.numbers)
+
+
+def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
+    """Numbers with those that mark a missing cell taken out; the same array where there are none."""
+    for mark in marks:
+        hit = found == mark
+        if hit.any():
+            found = np.where(hit, np.nan, found)
+    return found
+
+
+def _as_floats(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
+
+
+def _typed_numbers(column: Any, cells: CellType) -> np.ndarray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if cells is CellType.EMPTY:
+        return np.full(len(column), np.nan)
+    if cells is CellType.TIME:
+        return _seconds(column)
+    if cells is CellType.TRUTH:
+        column = column.cast(pa.int8())
+    return filled(_as_floats(column))
+
+
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def _seconds(column: Any) -> np.ndarray:
+    """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations)."""
+    import pyarrow as pa
+
+    days = pa.types.is_date32(column.type)
+    unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
+    ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
+    found = filled(ticks)
+    return found * 86_400.0 if days else found / _TICKS[unit]
+
+
+def _spelt_numbers(column: Any, words: MissingWords, key: Key, start: int, pattern: str) -> np.ndarray:
+    texts, places = distinct(column, words)
+    floats, bad = arrow_columns.floats_of(texts, pattern)
+    if bad.any():
+        _refuse_word(places, np.flatnonzero(bad), texts, key, start)
+    if np.isinf(floats).any():
+        row = _first_row(places, np.flatnonzero(np.isinf(floats)))
+        raise too_large(key, start + row, texts[places[row]])
+    found: np.ndarray = np.append(floats, np.nan)[places]
+    return found
+
+
+def _first_row(places: np.ndarray, wanted: np.ndarray) -> int:
+    return int(np.flatnonzero(np.isin(places, wanted))[0])
+
+
+_INFINITE = frozenset({"inf", "infinity", "+inf", "-inf", "+infinity", "-infinity"})
+
+
+def _refuse_word(places: np.ndarray, wanted: np.ndarray, texts: list[Any], key: Key, start: int) -> None:
+    row = _first_row(places, wanted)
+    word = texts[places[row]].strip()
+    where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
+    if word.casefold() in _INFINITE:
+        raise DataError(f"{where} Infinite values cannot be counted; if it means missing: --missing {word}")
+    if len(word) > wording.LONGEST:  # a document, which is neither a mark nor a level
+        raise DataError(f"{where} If it is text: --kind {key}=text; or leave it out: --kind {key}=ignore")
+    raise DataError(f"{where} If it means missing: --missing {word}; if it is a category: --kind {key}=categorical")
+
+
+def too_large(key: Key, row: int, shown: object) -> DataError:
+    """The error of an infinite number; rows count from 0 here."""
+    return DataError(
+        f"{wording.column(key)}, row {row + 1}: {wording.cell(shown)} is infinite or too large for a number. "
+        f"Correct it, or make it missing, or leave the column out: --kind {key}=ignore"
+    )
+
+
+def refuse_infinite(found: np.ndarray, key: Key, start: int) -> None:
+    """Raise where a column of numbers holds an infinite one, naming its row."""
+    infinite = np.isinf(found)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise too_large(key, start + row, float(found[row]))

@@ -1,0 +1,132 @@
+"""Two-dimensional arrays of numbers: looked at briefly, and handed over without copying where nothing need change."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcount.sources.arrow_columns import CellType
+from softcount.sources.in_memory import LOOK_WHOLE
+from softcount.table.cell_values import too_large
+from softcount.table.column_plan import LOOKED_AT, Anchor, ColumnPlan, anchor_of, anchors_of, log_anchor_of
+from softcount.table.look import IGNORE, Request, is_few, keep_something, number_facts, plan_of
+from softcount.table.schema import Field, Kind
+
+NARROW = 1_024
+"""Widest range of values counted in bins for all columns at once."""
+
+LARGEST = 2**62
+"""Beyond this, differences might not fit."""
+
+
+def look_dense(array: np.ndarray, request: Request) -> tuple[list[ColumnPlan], list[str]]:
+    """How to read each column of an array: floats are real, whole numbers are decided by looking."""
+    looked = _look_floats(array, request) if array.dtype.kind == "f" else _look_wholes(array, request)
+    return keep_something([plan for plan, _ in looked], [note for _, note in looked if note])
+
+
+def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
+    """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
+    plain = array.dtype.kind in "iu" and not request.words.numbers
+    few = _few_levels(array[:LOOK_WHOLE]) if plain else {}
+    kinds = request.kinds
+    for place in {*kinds, *request.levels}:
+        if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
+            few.pop(place, None)
+    return [
+        (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request)
+        for place in range(array.shape[1])
+    ]
+
+
+def _coded(place: int, levels: list[int], declared: bool) -> ColumnPlan:
+    why = "declared" if declared else f"whole numbers, {len(levels)} distinct"
+    field = Field(place, Kind.CATEGORICAL, why, declared=declared)
+    return ColumnPlan(field, as_numbers=True, number_like=True, seen=tuple(levels))
+
+
+def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
+    """The levels of those columns that have few enough to be categories: what `look.is_few` says, for all at once."""
+    low, high = head.min(axis=0), head.max(axis=0)
+    narrow = np.flatnonzero((high <= LARGEST) & (low >= -LARGEST))
+    narrow = narrow[high[narrow].astype(np.int64) - low[narrow].astype(np.int64) < NARROW]
+    if not len(narrow):
+        return {}
+    block = head if len(narrow) == head.shape[1] else head[:, narrow]
+    steps = block.astype(np.int64) - (low[narrow].astype(np.int64) - NARROW * np.arange(len(narrow)))
+    seen = np.bincount(steps.ravel(), minlength=NARROW * len(narrow)).reshape(-1, NARROW) > 0
+    counts = seen.sum(axis=1).tolist()
+    return {
+        int(place): (np.flatnonzero(seen[row]) + int(low[place])).tolist()
+        for row, place in enumerate(narrow)
+        if counts[row] > 1 and is_few(counts[row], len(head))
+    }
+
+
+def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[ColumnPlan, str]:
+    cells = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
+    facts = number_facts(place, array[:LOOK_WHOLE, place].astype(np.float64), cells)
+    for mark in request.words.numbers:
+        facts = number_facts(place, facts.values[facts.values != mark], cells)  # type: ignore[index]
+    if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
+        facts = replace(facts, different=2, only=None)
+    return plan_of(facts, request)
+
+
+def _varies(column: np.ndarray, step: int = 65_536) -> bool:
+    first = column[0]
+    return any(bool(np.any(column[at : at + step] != first)) for at in range(0, len(column), step))
+
+
+def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
+    head = np.asarray(array[:LOOKED_AT], dtype=np.float64)
+    plain = _plain_anchors(head)
+    constant = _constant_columns(array, head)
+    spoken = {*request.kinds, *request.levels}
+    return [
+        _look_float(array, place, head, plain[place], request)
+        if place in spoken or constant[place]
+        else (_real(place, plain[place]), "")
+        for place in range(array.shape[1])
+    ]
+
+
+def _real(place: int, anchor: Anchor) -> ColumnPlan:
+    kept = Field(place, Kind.REAL, "numbers", anchor=anchor.at, scale=anchor.scale)
+    return ColumnPlan(kept, number_like=True, plain=anchor)
+
+
+def _plain_anchors(head: np.ndarray) -> list[Anchor]:
+    if math.isfinite(float(head.sum())):
+        at, scale = anchors_of(head)
+        return [Anchor(*pair) for pair in zip(at.tolist(), scale.tolist(), strict=True)]
+    return [anchor_of(head[:, place]) for place in range(head.shape[1])]
+
+
+def _constant_columns(array: np.ndarray, head: np.ndarray) -> list[bool]:
+    """Which columns hold one value, or none, in every row; those that vary early cost one look at the first rows."""
+    still = ~(np.fmin.reduce(head, axis=0) < np.fmax.reduce(head, axis=0))
+    for place in np.flatnonzero(still):
+        column = np.asarray(array[:, place])
+        known = column[~np.isnan(column)]
+        still[place] = not len(known) or not _varies(known)
+    found: list[bool] = still.tolist()
+    return found
+
+
+def _look_float(
+    array: np.ndarray, place: int, head: np.ndarray, anchor: Anchor, request: Request
+) -> tuple[ColumnPlan, str]:
+    column = head[:, place]
+    forced = request.kinds.get(place)
+    if np.isinf(column).any() and forced != IGNORE:
+        row = int(np.argmax(np.isinf(column)))
+        raise too_large(place, row, float(column[row]))
+    facts = number_facts(place, column, CellType.FLOAT)
+    if facts.different == 0:  # nothing in the first rows: look at all
+        facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
+    plan, note = plan_of(facts, request)
+    return replace(plan, plain=anchor, logged=log_anchor_of(column)), note

@@ -1,0 +1,228 @@
+"""Opening a table: data and what is said about it, to a `Table`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import CellType, cell_type, flat
+from softcount.sources.detect import open_source
+from softcount.sources.frames import TEXT, text_column
+from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.source import Source, refuse_empty
+from softcount.table.cell_values import MissingWords
+from softcount.table.column_plan import ColumnPlan
+from softcount.table.labels import check_weights
+from softcount.table.look import IGNORE, Request, facts_of, look
+from softcount.table.look_dense import look_dense
+from softcount.table.schema import MISSING, Field, Key, Kind, Schema
+from softcount.table.table import Sides, Table, TableParts, refuse_unequal
+from softcount.table.text_columns import TextColumn, is_text
+from softcount.text import Reading
+
+
+def open_table(  # noqa: PLR0913 - what can be said of a table
+    data: Any,
+    *,
+    kinds: Mapping[Key, Kind | str | Reading] | str | Reading | None = None,
+    levels: Mapping[Key, Sequence[object]] | None = None,
+    missing: Sequence[str] = MISSING,
+    target: Key | None = None,
+    weight: Key | None = None,
+    labels: Any = None,
+    weights: Any = None,
+    schema: Schema | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    header: bool = True,
+) -> Table:
+    """A table ready to be read: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
+
+    Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding (one for each column, or
+    one for all); with one the table is read for prediction, its columns matched to the schema's. Where text is asked
+    for, a list of documents is a table of one column, "text". `labels` and `weights` are arrays, `target` and
+    `weight` name columns. `header=False` names the columns of a text file c1, c2, ...
+
+    >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
+    >>> [(spec.key, spec.kind.value) for spec in table.schema.fields]
+    [('size', 'real'), ('colour', 'categorical')]
+    >>> [spec.why for spec in open_table(["free money", "see you at noon"], kinds="text").schema.fields]
+    ['declared']
+    """
+    said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    texts: Mapping[Key, TextColumn] = {}
+    if isinstance(data, Table):
+        plain = not (kinds or levels or target is not None or weight is not None or schema or said != MISSING)
+        if plain and labels is None and weights is None:
+            return data
+        source, texts = data.source, data.texts_read(said)
+    else:
+        source = open_source(_as_table(data, kinds, schema), said, header, progress)
+    words = MissingWords.of(said, source.text_file)
+    if source.kinds and said == MISSING:
+        words = MissingWords(frozenset())  # a folder may be called NA, and a document say no more than that
+    apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
+    if isinstance(kinds, str | Reading):
+        kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
+    request = Request(dict(kinds or {}), dict(levels or {}), words, source.named)
+    sides = _sides(source, request, target, weight, labels, weights)
+    if schema is not None:
+        return _closed(source, schema, words, sides, apart)
+    if texts and sides.gaps:
+        texts = {}  # labels may have a say in which words are kept
+    return _open(source, request, said, sides, apart, texts)
+
+
+def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
+    """A list of documents as the one column of text that is asked for; any other data as it is."""
+    column = text_column(data)
+    if column is None:
+        if is_text(kinds) and isinstance(data, list | tuple | np.ndarray) and not len(data):
+            refuse_empty(0, 1)
+        return data
+    if schema is not None:
+        return {_only_text(schema): column[TEXT]}
+    if is_text(kinds) or (isinstance(kinds, Mapping) and is_text(kinds.get(TEXT))):
+        return column
+    raise DataError(
+        "Expected 2D array, got 1D array instead: a list of documents. To count their words declare them text: "
+        "kinds='text'. A table of one column has rows of one cell each: array.reshape(-1, 1)"
+    )
+
+
+def _only_text(schema: Schema) -> Key:
+    """The one column a model of text has; a model of other columns takes no list of documents."""
+    if schema.only_text is not None:
+        return schema.only_text
+    columns = wording.and_others(spec.key for spec in schema.used)
+    if schema.texts:
+        raise DataError(f"the model reads {columns}, so a list of documents is not enough. Give a table of them.")
+    raise DataError(
+        "Expected 2D array, got 1D array instead: a list of documents, but the model reads no text. "
+        f"It reads {columns}; give a table of them."
+    )
+
+
+def _open(
+    source: Source,
+    request: Request,
+    missing: tuple[str, ...],
+    sides: Sides,
+    apart: set[Key],
+    texts: Mapping[Key, TextColumn],
+) -> Table:
+    for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
+        for key in keys:
+            wording.refuse_unknown(source.keys, key, what)
+    request = replace(request, kinds={**source.kinds, **request.kinds})
+    if isinstance(source, DenseSource):
+        _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
+        request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
+        plans, notes = look_dense(source.array, request)
+        plans = [plan for plan in plans if plan.key not in apart]
+    else:
+        plans, notes = look(source.head([key for key in source.keys if key not in apart]), request)
+    if source.whys:  # documents know what they are without being looked at
+        plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
+    if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
+        why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5]) or "there is no other"
+        raise DataError(f"no column is left to model ({why}). Declare a column to be used: --kind COL=KIND")
+    said = (*source.notes, *notes)
+    return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
+
+
+def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
+    """Columns that a source has beside the features, such as the file a document is from; declared, they are used."""
+    named = set(kinds) if isinstance(kinds, Mapping) else set()
+    known = set() if schema is None else {spec.key for spec in schema.fields}
+    return set(source.aside) - named - known
+
+
+def _closed(source: Source, schema: Schema, words: MissingWords, sides: Sides, apart: set[Key]) -> Table:
+    notes = list(source.notes)
+    located = _located(source, schema, apart, notes)
+    plans = tuple(ColumnPlan(spec, as_numbers=_has_numbers(spec)) for spec in schema.fields)
+    return Table(TableParts(source, plans, words, schema.missing, sides, tuple(notes), schema, located))
+
+
+def _has_numbers(spec: Field) -> bool:
+    """Whether the levels of a column are numbers."""
+    levels = () if spec.kind is Kind.TEXT else spec.levels
+    return len(levels) > 0 and not any(isinstance(level, str) for level in levels)
+
+
+def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) -> dict[Key, Key]:
+    """Where each field of the schema is found: by name, or by position where either side has no names."""
+    if isinstance(source, SparseSource | DenseSource):
+        _refuse_numbers(schema.texts, "of the model is text")
+    if isinstance(source, SparseSource):
+        return {}
+    expected = [spec.key for spec in schema.fields]
+    given = [key for key in source.keys if key not in apart]
+    if source.named and not all(isinstance(key, int) for key in expected):
+        return _by_name(expected, given, schema, notes)
+    if len(given) != len(expected):
+        raise DataError(
+            f"X has {len(given)} features, but Softcount is expecting {len(expected)} features as input. "
+            "Give the columns the model was fitted on, in the same order."
+        )
+    return dict(zip(expected, given, strict=True))
+
+
+def _refuse_numbers(texts: Sequence[Key], what: str) -> None:
+    if texts:
+        raise DataError(
+            f"{wording.column(texts[0])} {what}, but the table is an array of numbers. "
+            "Give a frame, a file, or a list of documents."
+        )
+
+
+def _by_name(expected: list[Key], given: list[Key], schema: Schema, notes: list[str]) -> dict[Key, Key]:
+    present = set(given)
+    absent = [key for key in expected if key not in present and schema[key].used]
+    extra = sorted(present.difference(expected), key=given.index)
+    if absent and len(absent) == len(schema.used):
+        if all(schema[key].kind is Kind.TEXT for key in absent):
+            raise DataError(
+                f"the model reads a column of text, {wording.and_others(absent)}; the table has "
+                f"{wording.and_others(given)}. Rename the column that holds the text."
+            )
+        raise DataError(
+            f"the table has none of the model's columns ({wording.and_others(absent)}); it has "
+            f"{wording.and_others(given)}. Check that the first line holds the names."
+        )
+    if absent:
+        notes.append(f"not in the table, taken as missing: {wording.and_others(absent)}")
+    if extra:
+        notes.append(f"not known to the model, ignored: {wording.and_others(extra)}")
+    return {key: key for key in expected if key in present}
+
+
+def _sides(source: Source, request: Request, target: Any, weight: Any, labels: Any, weights: Any) -> Sides:
+    for key, what in ((target, "target"), (weight, "weight")):
+        if key is not None:
+            wording.refuse_unknown(source.keys, key, what)
+    plan, floats = _target_plan(source, target, request) if target is not None else (None, False)
+    codes = None if labels is None else np.asarray(labels, dtype=np.int32)
+    refuse_unequal("labels", codes, source.n_rows)
+    refuse_unequal("weights", weights, source.n_rows)
+    rows = None if weights is None else check_weights(weights, len(weights))
+    return Sides(plan, floats, weight, codes, rows)
+
+
+def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnPlan, bool]:
+    """How to read labels: words as they are, numbers only if whole; and whether they are floats to their owner."""
+    column = flat(source.head([target])[target])
+    cells = cell_type(column.type)
+    if cells is CellType.NESTED:
+        raise DataError(f"{wording.column(target)} holds nested or binary values, which cannot be labels.")
+    facts = facts_of(target, column, request.words)
+    numeric = (
+        facts.values is not None and (cells is not CellType.TEXT or source.text_file) and cells is not CellType.TIME
+    )
+    plan = ColumnPlan(Field(target, Kind.CATEGORICAL, "target", wide=True), as_numbers=numeric, number_like=numeric)
+    return plan, cells is CellType.FLOAT

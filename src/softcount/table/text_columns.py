@@ -1,0 +1,315 @@
+"""Columns of text: their words gathered in one pass before the first chunk, and counted row by row in every chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
+from softcount.sources.source import TablePiece, Wanted
+from softcount.table.cell_values import MissingWords
+from softcount.table.chunk import UNKNOWN
+from softcount.table.column_plan import ColumnPlan
+from softcount.table.labels import SideColumns
+from softcount.table.schema import MISSING, Field, Key, Kind
+from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of
+
+Map = Callable[..., Iterable[Any]]
+"""How work is done over pieces: `map` itself, or the `map` of a pool of threads."""
+
+CELLS = Wanted(numeric=False, text=True)
+
+MOST_WORDS = 1_000_000
+"""Different words kept of a column whose owner has not said how many."""
+
+DEFAULT_READING = Reading(max_words=MOST_WORDS)
+
+MOST_HELD = 64_000_000
+"""Counts kept from gathering the words of all columns (five bytes each); documents beyond are read a second time."""
+
+SHORT = 64
+"""Bytes of the longest cell that is compared with the words for a missing one."""
+
+NO_WORDS = Words.of(())
+
+
+def is_text(said: Any) -> bool:
+    """Whether what was said of a column declares it text."""
+    return isinstance(said, Reading) or (isinstance(said, str) and said == Kind.TEXT)
+
+
+@dataclass(slots=True)
+class TextColumn:
+    """The words of one column of text, and what is held of the documents they were gathered from.
+
+    `held` has, by the first row of each piece, its words by the numbers under which they were gathered, and `places`
+    the column of a bag that each number became. A table read for prediction has only the `words` of its model.
+    `complete`: every piece is held, so that no document need be read again. `lost`: how often a word may have been met
+    that was given up while too many were gathered. `among`: how many labelled rows the words were chosen among, where
+    others have no label.
+    """
+
+    reading: Reading
+    words: Words | None = None
+    chosen: Chosen | None = None
+    places: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=np.int32))
+    held: dict[int, WordBlock] = field(default_factory=dict)
+    complete: bool = False
+    lost: int = 0
+    among: int | None = None
+
+    def bag(self, piece: TablePiece, key: Key, cells: Any, missing: MissingWords) -> Any:
+        """The rows of a piece as a matrix: 1 where there is a document, then how often each word occurs in it.
+
+        Without cells, and where nothing is held, no row has a document.
+        """
+        assert self.words is not None
+        block, places = self.held.get(piece.start), self.places
+        if block is None:
+            there = cells is not None
+            block = marked(*read_cells(key, cells, self.reading, missing)) if there else no_documents(piece.n_rows)
+            places = _places(self.words.columns(block.words))
+        return matrix_of(block, places, 1 + len(self.words))
+
+    def alone(self, start: int) -> TextColumn:
+        """The same column, holding documents of the piece that begins at this row and of no other."""
+        held = {start: self.held[start]} if start in self.held else {}
+        return replace(self, held=held, chosen=None)
+
+    def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
+        """Choose the words, once all are gathered. Where some were given up on the way, documents are read again."""
+        self.chosen = gathered.chosen()
+        self.words, self.places = self.chosen.words, _places(self.chosen.columns)
+        self.lost = gathered.lost
+        if not gathered.given_up:
+            self.held, self.complete = held, complete
+
+
+def _places(columns: np.ndarray) -> np.ndarray:
+    """Where in a bag the words of a block go, the mark of a document before them."""
+    return np.concatenate([[0], np.where(columns < 0, -1, columns + 1)]).astype(np.int32)
+
+
+def bag_holes(bag: Any) -> tuple[int, int]:
+    """How many rows of a bag have no document, and how many a document without a known word."""
+    lengths = np.diff(bag.indptr)
+    return int(np.count_nonzero(lengths == 0)), int(np.count_nonzero(lengths == 1))
+
+
+# -- cells to blocks
+
+
+def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -> tuple[WordBlock, np.ndarray]:
+    """The words of a column's cells, and which of the cells are documents."""
+    cells = documents_of(key, column, missing)
+    return block_of(cells, reading), filled(cells.is_valid(), False)
+
+
+def marked(block: WordBlock, known: np.ndarray) -> WordBlock:
+    """The block with one word before its own, number 0, once wherever there is a document."""
+    at = block.indptr[:-1][known]
+    ends = block.indptr + np.concatenate([[0], np.cumsum(known)])
+    return WordBlock(ends, np.insert(block.ids + np.int32(1), at, 0), np.insert(block.counts, at, 1), block.words)
+
+
+def no_documents(n_rows: int) -> WordBlock:
+    """A block of rows without a document."""
+    nothing = np.zeros(0, dtype=np.int32)
+    return WordBlock(np.zeros(n_rows + 1, dtype=np.int64), nothing, nothing, NO_WORDS)
+
+
+def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
+    """A column as text, null where there is no document; numbers, dates and truth values as they are written.
+
+    In a text file, and wherever words for a missing cell were asked for, a cell that is one of them is missing, and
+    so is an empty one. Elsewhere only a null is: an empty string is a document without words.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = flat(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if cell_type(column.type) is CellType.NESTED:
+        raise DataError(f"{wording.column(key)} holds nested or binary values, which are no text.")
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if cell_type(column.type) is not CellType.TEXT:
+        column = column.cast(pa.large_string())
+    if not missing.trim and missing.missing == frozenset(MISSING):
+        return column
+    return without_marks(column, missing.missing)
+
+
+def without_marks(column: Any, marks: frozenset[str]) -> Any:
+    """Cells of text with those that are one of the marks made null; blanks around a cell do not count."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    longest = max(SHORT, 2 * max((len(mark.encode()) for mark in marks), default=0))
+    short = np.flatnonzero(filled(pc.less_equal(pc.binary_length(column), longest), False))
+    cells = column.take(arrow_of(short)).to_pylist()
+    gone = short[[cell.strip() in marks for cell in cells]]
+    if not len(gone):
+        return column
+    marked = np.zeros(len(column), dtype=bool)
+    marked[gone] = True
+    return pc.if_else(arrow_of(marked), pa.scalar(None, column.type), column)
+
+
+# -- the pass that gathers
+
+
+def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, TextColumn]) -> dict[Key, TextColumn]:
+    """The columns of text that are used; what an earlier table of the same rows has gathered stays."""
+    found: dict[Key, TextColumn] = {}
+    for plan in plans:
+        if plan.field.used and plan.field.kind is Kind.TEXT:
+            reading = plan.field.reading or DEFAULT_READING
+            old = older.get(plan.key)
+            if closed:
+                levels: Any = plan.field.levels
+                found[plan.key] = TextColumn(reading, levels if isinstance(levels, Words) else Words.of(levels))
+            else:
+                found[plan.key] = old if old is not None and old.reading == reading else TextColumn(reading)
+    return found
+
+
+class TextPiece(NamedTuple):
+    """A piece whose words are to be gathered, and the labels of its rows where they did not come as a column."""
+
+    piece: TablePiece
+    labels: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True)
+class WordReader:
+    """Reads the words of columns of text piece by piece, in any process; with `sides` it says which rows have a label.
+
+    `readings` has the name of each column in the source, and how it is read.
+    """
+
+    readings: Mapping[Key, tuple[Key, Reading]]
+    missing: MissingWords
+    sides: SideColumns | None = None
+
+    @property
+    def wanted(self) -> dict[Key, Wanted]:
+        """The columns to be read: text, and beside it the labels."""
+        wanted = {name: CELLS for name, _ in self.readings.values()}
+        if self.sides is not None and self.sides.labels is not None:
+            wanted[self.sides.labels.plan.key] = Wanted(numeric=False)
+        return wanted
+
+    def __call__(self, part: TextPiece) -> tuple[int, np.ndarray, list[tuple[WordBlock, np.ndarray]]]:
+        """The first row of a piece, which rows have a label, and of each column the words and which cells have any."""
+        piece, cells = part.piece, part.piece.load()
+        labels = None if self.sides is None else self.sides.labels_in(cells, piece.start, part.labels)
+        labelled = np.ones(piece.n_rows, dtype=bool) if labels is None else labels != UNKNOWN
+        blocks = [read_cells(key, cells[name], how, self.missing) for key, (name, how) in self.readings.items()]
+        return piece.start, labelled, blocks
+
+
+def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterable[TextPiece], run: Map) -> bool:
+    """Read these columns in one pass and choose the words of each; False where no row has a label, and nothing is done.
+
+    Pieces may be read by several threads; their words are numbered in the order of the rows. Where some rows have no
+    label, words are chosen among those that have one.
+    """
+    gathered = {key: Gathered(column.reading) for key, column in columns.items()}
+    held: dict[Key, dict[int, WordBlock]] = {key: {} for key in columns}
+    room = MOST_HELD
+    rows = among = 0
+    for start, labelled, blocks in run(reader, pieces):
+        rows, among = rows + len(labelled), among + int(np.count_nonzero(labelled))
+        for key, (block, known) in zip(columns, blocks, strict=True):
+            some = None if labelled.all() else known & labelled
+            numbers = gathered[key].add(block, int(np.count_nonzero(known)), some)
+            room -= len(block.ids) + len(known)
+            if room >= 0:
+                held[key][start] = _compact(marked(replace(block, ids=numbers[block.ids]), known))
+    if not among:
+        return False
+    for key, column in columns.items():
+        column.among = among if among < rows else None
+        column.settle(gathered[key], held[key], complete=room >= 0)
+    return True
+
+
+def _compact(block: WordBlock) -> WordBlock:
+    """The same counts in as few bytes as they need, of words known by their number alone."""
+    least = np.min_scalar_type(int(block.counts.max(initial=0)))
+    return WordBlock(block.indptr, block.ids, block.counts.astype(least), NO_WORDS)
+
+
+def held_pieces(columns: Mapping[Key, TextColumn]) -> Iterator[TablePiece]:
+    """The pieces that were held, in row order, with nothing more to load."""
+    for start, block in sorted(next(iter(columns.values())).held.items()):
+        yield TablePiece(start, block.n_documents, dict)
+
+
+# -- what was found
+
+
+def with_words(plan: ColumnPlan, columns: Mapping[Key, TextColumn]) -> ColumnPlan:
+    """The plan of a column of text with the words gathered for it."""
+    column = columns.get(plan.key)
+    if column is None or column.words is None or plan.field.levels is column.words:
+        return plan
+    why = f"{plan.field.why}; {len(column.words):,} different words"
+    return replace(plan, field=replace(plan.field, levels=column.words, reading=column.reading, why=why))
+
+
+def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
+    """What gathering the words has to say, column by column."""
+    notes = []
+    for key, column in columns.items():
+        if column.chosen is not None:
+            name, kept, most = wording.column(key), len(column.chosen.words), column.reading.max_words
+            if not kept:
+                notes.append(f"{name} {WORDLESS}: {_why_none(column.chosen)}")
+            elif column.among is not None:
+                rows = "one labelled row holds" if column.among == 1 else f"{column.among:,} labelled rows hold"
+                notes.append(f"{name}: its words are those that the {rows}")
+            if kept == most and len(column.chosen.columns) > kept:
+                met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
+                but = f", save that one met {met} may be missed" if column.lost else ""
+                notes.append(f"{name} has more than {most:,} different words: the most frequent {most:,} are kept{but}")
+    return notes
+
+
+WORDLESS = "is text without words"
+
+
+class Wordless(DataError):
+    """A table of nothing but text that holds no word; `fields` are its columns."""
+
+    fields: tuple[Field, ...] = ()
+
+
+def refuse_wordless(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColumn]) -> None:
+    """Raise where a table is nothing but text without a word."""
+    used = [plan.key for plan in plans if plan.field.used]
+    chosen = [columns[key].chosen for key in used if key in columns]
+    if len(chosen) == len(used) and all(found is not None and not len(found.words) for found in chosen):
+        name = wording.column(used[0])
+        error = Wordless(f"{name} {WORDLESS}, and there is nothing else to model: {_why_none(chosen[0])}.")
+        error.fields = tuple(plan.field for plan in plans)
+        raise error
+
+
+def _why_none(chosen: Any) -> str:
+    if not chosen.n_documents:
+        return "every document is missing"
+    if not len(chosen.columns):
+        what = "a word has two or more letters or digits, unless (in Python) pattern or analyzer says otherwise"
+        return f"none in {chosen.n_documents:,} documents, stop words apart; {what}"
+    if chosen.unlabelled == len(chosen.columns):
+        return f"the rows that have a label hold none of the {chosen.unlabelled:,} of the others; label rows that do"
+    met = f"of {len(chosen.columns):,} different ones none is kept"
+    return f"{met}; lower min_count, min_df or drop_top, or raise max_df (--min-count, --min-df, --drop-top, --max-df)"

@@ -1,0 +1,77 @@
+"""Threads and processes: results in the order of the tasks, the same bits whoever runs it, one BLAS thread each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from softcount.run.base import PoolRunner, Runner, total
+from softcount.run.processes import Processes
+from softcount.run.threads import Threads
+
+RUNNERS: dict[str, Callable[[], PoolRunner]] = {
+    "a thread": lambda: Threads(1),
+    "threads": lambda: Threads(3),
+    "a process": lambda: Processes(1),
+    "processes": lambda: Processes(2),
+}
+
+
+def late_first(number: int) -> int:
+    """The first tasks take longest."""
+    time.sleep(0.05 if number < 2 else 0.0)
+    return number * number
+
+
+def products(seed: int) -> np.ndarray:
+    """Sums whose last bits depend on their order."""
+    block = np.random.default_rng(seed).normal(size=(300, 40)) * 1e3
+    return block.T @ block
+
+
+def who_and_how(_: int) -> tuple[int, list[int]]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return os.getpid(), [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def refuse(number: int) -> int:
+    if number == 3:
+        raise ValueError("task 3 does not work")
+    return number
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_results_come_in_the_order_of_the_tasks(name: str) -> None:
+    with RUNNERS[name]() as runner:
+        assert list(runner.map(late_first, range(20))) == [number * number for number in range(20)]
+        assert list(runner.map(late_first, [])) == []
+        assert list(runner.map(late_first, [5])) == [25]
+
+
+def test_every_runner_gives_the_same_bits() -> None:
+    found: dict[str, Any] = {}
+    for name, make in RUNNERS.items():
+        with make() as runner:
+            asked: Runner = runner
+            found[name] = total(asked, products, range(9))
+    for sums in found.values():
+        np.testing.assert_array_equal(sums, found["a thread"])
+
+
+def test_workers_are_other_processes_with_one_thread_for_products() -> None:
+    with Processes(2) as runner:
+        told = list(runner.map(who_and_how, range(6)))
+    assert os.getpid() not in {pid for pid, _ in told}
+    assert all(threads == [1] * len(threads) and threads for _, threads in told)
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_an_error_comes_out_as_it_was_raised(name: str) -> None:
+    with RUNNERS[name]() as runner, pytest.raises(ValueError, match="task 3 does not work"):
+        list(runner.map(refuse, range(10)))
