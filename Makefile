@@ -29,10 +29,13 @@ test: lint
 lint: $(STAMP)
 	@echo "== ruff"
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet . || { echo "run: $(PY) -m ruff format ." >&2; exit 1; }
 	@echo "== mypy"
 	@$(PY) -m mypy
 	@echo "== import layers"
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+	@echo "== seams"
+	@$(PY) scripts/check_seams.py
 
 bench: $(STAMP)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"

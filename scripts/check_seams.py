@@ -1,0 +1,87 @@
+"""Whether the seams hold: nothing outside `families/` asks what a family is, and learning knows no model by name.
+
+Elsewhere a family is called, not examined: no `isinstance` or `type` of one, no comparison of what it is called or of
+its parameters' names, no `getattr` on it. A line that ends in `# seam: why` is let pass.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1] / "src" / "softcount"
+EXAMINED = {"name", "kind", "block", "discrete", "stack", "title"}
+"""What a family is, rather than what it can do."""
+MODELS = {"softcount.models.star", "softcount.models.stacks", "softcount.models.block_stack"}
+"""Modules of models themselves; `one_hot` of stacks is arithmetic."""
+
+
+def family_names() -> set[str]:
+    """The classes of the families, and the names of their parameters."""
+    found = set()
+    for path in (ROOT / "families").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and any(
+                isinstance(x, ast.Name) and x.id == "register" for x in node.decorator_list
+            ):
+                found.add(node.name)
+    return found
+
+
+def is_family(node: ast.expr) -> bool:
+    """Whether an expression is a family by its name: `family`, `leaf.family`, `self.family`."""
+    return (isinstance(node, ast.Name) and node.id == "family") or (
+        isinstance(node, ast.Attribute) and node.attr == "family"
+    )
+
+
+def offences(path: Path, classes: set[str]) -> Iterator[tuple[int, str]]:
+    """Lines of a module that ask what a family is."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("isinstance", "issubclass") and _names(node.args[1]) & classes:
+                yield node.lineno, "tests the type of a family"
+            if node.func.id in ("getattr", "hasattr", "type") and is_family(node.args[0]):
+                yield node.lineno, "looks into a family"
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(map(_examined, sides)):
+                yield node.lineno, "compares what a family is"
+        if isinstance(node, (ast.If, ast.IfExp)) and _examined(node.test):
+            yield node.lineno, "branches on what a family is"
+
+
+def _examined(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and is_family(node.value) and node.attr in EXAMINED
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines that import a model, or a part of one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in MODELS and [x.name for x in node.names] != ["one_hot"]:
+            yield node.lineno, f"imports {node.module}"
+
+
+def found() -> Iterator[str]:
+    """Every offence, as `file:line: what`."""
+    classes = family_names()
+    for path in sorted(ROOT.rglob("*.py")):
+        inside = path.relative_to(ROOT).parts[0]
+        lines = path.read_text().splitlines()
+        asked = [] if inside == "families" else [*offences(path, classes)]
+        asked += [*imports(path)] if inside == "learn" else []
+        for line, what in asked:
+            if "# seam:" not in lines[line - 1]:
+                yield f"{path.relative_to(ROOT.parents[1])}:{line}: {what}"
+
+
+if __name__ == "__main__":
+    problems = [*found()]
+    print("\n".join(problems) or "seams kept")
+    sys.exit(bool(problems))
