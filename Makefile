@@ -14,8 +14,8 @@ MAKEFLAGS += --no-print-directory
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
-	@echo "make test    ruff, mypy, import layers, tests and doctests"
-	@echo "make lint    only ruff, mypy and import layers"
+	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
+	@echo "make lint    only ruff, mypy, import layers and seams"
 	@echo "make bench   our speed beside the peers' and the machine's limit"
 	@echo "make clean   remove the environment and everything the tools made"
 

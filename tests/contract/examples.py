@@ -36,8 +36,8 @@ LAWS = settings(
 
 
 def laws(example: Any) -> Any:
-    """Twice as many tables where nothing is hidden, so that a fit is one pass."""
-    return settings(LAWS, max_examples=TRIES or 8) if example.family.exact else LAWS
+    """Half as many tables again where nothing is hidden, so that a fit is one pass."""
+    return settings(LAWS, max_examples=TRIES or 6) if example.family.exact else LAWS
 
 
 TYPES = {"levels": pa.string(), "documents": pa.string(), "counts": pa.int64()}
