@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 from types import SimpleNamespace
@@ -335,3 +336,28 @@ def test_weights_that_sum_to_one_are_said_to_speak_for_one_row(worth: float, cla
     found = sc.Mixture(n_init=2, random_state=0).fit(table, sample_weight=np.full(200, worth))
     assert found.n_components_ == classes
     assert any("sum to 1," in note for note in found.notes_) == said
+
+
+class Disappointing(NumberSearch):
+    """Three classes, the best of all numbers, turn out worse when they are climbed to their end."""
+
+    def ended(self, fitted: Any, plan: Plan) -> Any:
+        return replace(NumberSearch.ended(self, fitted, plan), interrupted=fitted.n_groups == 3)
+
+    def weighed(self, fitted: Any, classes: int, cv: float | None) -> Trial:
+        trial = NumberSearch.weighed(self, fitted, classes, cv)
+        return replace(trial, evidence=trial.evidence - 1e3) if fitted.interrupted else trial
+
+
+def test_what_is_climbed_to_its_end_is_weighed_again() -> None:
+    plan = Plan(declared=read_kinds(KINDS), stop=Stop(accelerate=True), prior="row")
+    table = open_table(planted()[0], kinds=plan.declared.forced)
+    with Threads(1) as threads:
+        search = Disappointing(prepare(table, plan, threads), plan, Starts(1, n_init=2, seed=0), threads, "evidence")
+        search.run()
+        assert search.best == 3
+        model = search.chosen()
+    assert model.selection is not None
+    best = max(model.selection, key=lambda trial: trial.merit("evidence"))
+    assert model.n_groups == best.classes != 3
+    assert best.log_likelihood == model.log_likelihood

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softcount.families import Multinormal
-from softcount.learn.degenerate import starved
+from softcount.learn.degenerate import sizes, starved
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.rules import Climb, ClimbState, Converging, Stop
@@ -92,7 +92,7 @@ def test_a_group_is_starved_where_its_covariance_cannot_be_one(columns: int, sha
         members = np.zeros((60, 2))
         members[:size, 0], members[size:, 1] = 1.0, 1.0
         counts = members_counts(model, found.ready, members)
-        assert starved(model, counts, "ml").tolist() == [size < needed, False], size
+        assert starved(model, sizes(counts), "ml").tolist() == [size < needed, False], size
 
 
 # -- of starts that came to the same height the first is the one, whatever the order they are looked at

@@ -214,7 +214,7 @@ def test_the_estimate_is_the_top_and_the_slope_is_a_slope(family: Family, params
     hyper = {name: value[0] for name, value in family.hyper(2.5, columns(counts), Setting()).items()}
 
     def climbed(at: dict[str, Any]) -> float:
-        return family.completed(counts, at) + family.log_prior(at, hyper, how)
+        return family.completed(counts, at) + np.sum(family.log_prior(at, hyper, how))
 
     slope, best = family.slope(counts, params, hyper, how), family.estimate(counts, hyper, how)
     assert slope is not None
@@ -235,11 +235,12 @@ def test_what_is_fixed_stays_and_the_rest_is_the_best_beside_it(family: Family, 
     for name in params:
         held = family.held(counts, hyper, "mean", {name: params[name]})
         assert np.array_equal(held[name], params[name])
-        height_here = family.completed(counts, held) + family.log_prior(held, hyper, "mean")
+        height_here = family.completed(counts, held) + np.sum(family.log_prior(held, hyper, "mean"))
         for other in params.keys() - {name}:
             for factor in (0.999, 1.001):
                 moved = family.within(held | {other: held[other] * factor}, hyper)
-                assert family.completed(counts, moved) + family.log_prior(moved, hyper, "mean") <= height_here + 1e-12
+                there = family.completed(counts, moved) + np.sum(family.log_prior(moved, hyper, "mean"))
+                assert there <= height_here + 1e-12
 
 
 def test_gamma_evidence_is_the_integral_over_shapes() -> None:

@@ -90,3 +90,10 @@ def test_starts_that_meet_a_spike_lose_to_those_that_do_not(table):
 def _standardised(model: sc.Mixture, frame: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
     deviations = frame.std().to_numpy()
     return [(cov, deviations) for cov in model.params_[tuple(frame.columns)]["covariance"]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_four_classes_of_gss82_reach_the_best_that_stepmix_finds_and_more(data, seed):
+    frame = pd.read_csv(data("lca_poLCA/gss82.csv"), dtype=str)
+    found = sc.Mixture(4, kinds="categorical", estimate="ml", random_state=seed).fit(frame)
+    assert found.log_likelihood_ > -2746.646

@@ -22,9 +22,16 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.declared import Declared, read_kinds
+from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table
+from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import Key
+
+FEW_ROWS = 64
+"""Rows up to which an array of numbers is scored as it is."""
+BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
+"""What is asked of rows one by one."""
 
 
 class Posteriors:
@@ -98,11 +105,29 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
 
     def _answer(self, X: Any, question: Callable[..., Answer], *how: Any) -> Answer:
         """What the fitted model has to say of a table, with a warning of what it did not know in it."""
+        few = self._few(X) if question in BY_ROW else None
+        if few is not None:
+            return question(self.fitted_, few, AtOnce())
         fitted, table = self._closed(X)
         with Threads(self.n_jobs) as threads:
             answer = question(fitted, table, threads, *how)
         inputs.warn_of_unseen(table)
         return answer
+
+    def _few(self, X: Any) -> Chunks | None:
+        """A few rows of plain numbers, one for every column of the model: there is nothing to read or to warn of.
+
+        Looking at one row as at a table took twice as long as scoring it.
+        """
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not 0 < len(X) <= FEW_ROWS:
+            return None
+        fitted: Fitted | None = getattr(self, "fitted_", None)
+        if fitted is None or hasattr(self, "feature_names_in_") or not fitted.schema.is_plain(X.shape[1]):
+            return None
+        if not np.isfinite(X).all():
+            return None
+        codes, wide = np.empty((len(X), 0), dtype=np.uint8), np.empty((len(X), 0), dtype=np.int32)
+        return Chunks([Chunk(0, len(X), X, codes, wide)], len(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows x groups) probability of each group given what the row says."""

@@ -85,13 +85,13 @@ class Family(Filing):
         with np.errstate(invalid="ignore"):
             return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        """The prior's part of the objective that EM climbs: the log-likelihood of the imagined rows."""
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        """The prior's part of the objective that EM climbs, in every group and column: what imagined rows say."""
         imagined = self.imagined_stats(hyper, how)
         if imagined is None:
             raise NotImplementedError
-        total = float(derived.product(imagined, self.natural(params)).sum())
-        return total if total > IMPOSSIBLE else -np.inf
+        height = derived.product(imagined, self.natural(params))
+        return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
         """How many parameters may vary freely, over all groups, for so many like columns: shared ones count once."""

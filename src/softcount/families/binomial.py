@@ -78,7 +78,7 @@ class Binomial(Family):
         hits, misses = counts[..., 1] / np.maximum(p, SMALLEST), counts[..., 0] / np.maximum(1.0 - p, SMALLEST)
         return {"probability": hits - misses}
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         return Categorical().log_prior(_both(params), hyper, how)
 
     hyper = Categorical.hyper

@@ -135,9 +135,8 @@ class Categorical(Family):
         counts = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how)
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
-        exponent = imagined_counts(hyper, how)
-        return float(xlogy(np.broadcast_to(exponent, params["probability"].shape), params["probability"]).sum())
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        return np.asarray(xlogy(imagined_counts(hyper, how), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         counts, alpha = np.maximum(stats.value, 0.0), np.broadcast_to(hyper["alpha"], stats.shape)

@@ -138,10 +138,10 @@ class GammaFamily(Family):
         rise = rows * (gap(shape) - apart) + extra * (gap(shape) - hyper["apart"])
         return {"mean": shape * rows * (mean - here) / here**2, "shape": rise}
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if how == "ml":
             return 0.0
-        return float((hyper["rows"] * (height(params["shape"]) - params["shape"] * hyper["apart"])).sum())
+        return np.asarray(hyper["rows"] * (height(params["shape"]) - params["shape"] * hyper["apart"]))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """The shape integrated by quadrature, the mean approximately (Laplace); improper without imagined rows."""

@@ -180,7 +180,7 @@ class Multinormal(Family):
 
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
         rows, _, scatter = block_moments(stats.sum(0).spread(0))
-        spread = scatter / np.maximum(rows, 1e-300)[:, None, None]
+        spread = scatter / np.maximum(rows, 1e-300)[..., None, None]
         return self._narrow(params["covariance"], hyper) > self._narrow(spread, hyper)
 
     def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
@@ -260,7 +260,7 @@ class Multinormal(Family):
             spread = np.broadcast_to(spread.mean(axis=0), spread.shape)
         return {"mean": lift, "covariance": self._limited(spread)}
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if how == "ml":
             return 0.0
         covariance = params["covariance"]
@@ -270,7 +270,7 @@ class Multinormal(Family):
         spread = hyper["nu"] * np.linalg.slogdet(covariance)[1] + np.einsum(
             "...ij,...ji->...", inverse, hyper["scatter"]
         )
-        return float(-0.5 * (spread + pull).sum())
+        return np.asarray(-0.5 * (spread + pull))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Of means without imagined rows only what their prior does not decide; a tied covariance is integrated once.
@@ -498,7 +498,7 @@ def _moments_of(stats: Twofold) -> Moments:
     mean = total.over(rows.broadcast(total.shape))
     outer = mean.spread(-1).broadcast((*mean.shape, d)) * total.spread(-2).broadcast((*mean.shape, d))
     flat = stats[..., d + 1 :]
-    products = Twofold(flat.hi.reshape(outer.shape), flat.lo.reshape(outer.shape))
+    products = type(stats)(flat.hi.reshape(outer.shape), flat.lo.reshape(outer.shape if flat.lo.ndim else ()))
     scatter = (products - outer).value
     return rows.value[..., 0], mean.value, 0.5 * (scatter + np.swapaxes(scatter, -1, -2))
 
@@ -507,11 +507,35 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
     """Eigenvalues clipped from below in units of each column's whole spread: the exact constrained maximum."""
     unit = np.sqrt(whole)
     outer = unit[..., :, None] * unit[..., None, :]
-    values, vectors = np.linalg.eigh(covariance / outer)
-    if (values >= floor).all():
+    within = covariance / outer
+    flat = np.diagonal(within, axis1=-2, axis2=-1) == 0  # columns that do not vary are apart from all others
+    if flat.any():
+        within = within + floor * flat[..., None] * np.eye(len(unit))
+        covariance = within * outer
+    low = _below(within.reshape(-1, *within.shape[-2:]), floor).reshape(within.shape[:-2])
+    if not low.any():
         return covariance
-    clipped = np.maximum(values, floor)
-    return np.asarray(np.einsum("...ij,...j,...kj->...ik", vectors, clipped, vectors) * outer)
+    values, vectors = np.linalg.eigh(within[low])
+    clipped = np.einsum("...ij,...j,...kj->...ik", vectors, np.maximum(values, floor), vectors)
+    moved = covariance.copy()
+    moved[low] = clipped * np.broadcast_to(outer, covariance.shape)[low]
+    return moved
+
+
+def _below(matrices: np.ndarray, floor: float) -> np.ndarray:
+    """Which matrices have an eigenvalue below the floor: a Cholesky factor tells in a tenth of the time."""
+    lifted = matrices - (1.0 - SLACK) * floor * np.eye(matrices.shape[-1])
+    if _has_root(lifted):
+        return np.zeros(len(matrices), dtype=bool)
+    return np.array([not _has_root(matrix) for matrix in lifted])
+
+
+def _has_root(matrices: np.ndarray) -> bool:
+    try:
+        np.linalg.cholesky(matrices)
+        return True
+    except np.linalg.LinAlgError:
+        return False
 
 
 EXAMPLES = (

@@ -235,12 +235,12 @@ class Normal(Family):
         """How many groups and columns share a variance."""
         return float(self._pooled(np.ones_like(parts)).max(initial=1.0))
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if how == "ml" or (self.variance is not None and not hyper["kappa"].any()):
             return 0.0
         variance = params["variance"]
         off = hyper["kappa"] * (params["mean"] - hyper["mu"]) ** 2
-        return float(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance).sum())
+        return np.asarray(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Of a mean without imagined rows only what its prior does not decide; a shared variance is integrated once."""

@@ -184,7 +184,7 @@ class Student(Family):
             "freedom": tails if self.freedom is None else np.zeros(half.shape),
         }
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         return Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:

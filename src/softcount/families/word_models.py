@@ -48,14 +48,14 @@ class MultinomialWords:
     def completed(self, stats: Twofold, params: Params) -> float:
         return float((_split(stats)[1] * _logs(params["probability"])).sum())
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         exponent = imagined_counts(hyper, how)
         if not exponent.any():
             return 0.0
         logs = _logs(params["probability"])
         alike = exponent.min() == exponent.max()
-        total = float(exponent.max() * logs.sum() if alike else (exponent * logs).sum())
-        return total if total > IMPOSSIBLE else -np.inf
+        height = exponent.max() * logs.sum(axis=-1) if alike else (exponent * logs).sum(axis=-1)
+        return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         counts = _split(stats)[1] + imagined_counts(hyper, how)
@@ -151,10 +151,10 @@ class BernoulliWords(MultinomialWords):
         share, rest = params["probability"], np.maximum(documents[:, None] - words, 0.0)
         return float((xlogy(words, share) + xlog1py(rest, -share)).sum())
 
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> float:
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         with_it, without = _imagined_pair(hyper, how)
         share = params["probability"]
-        return float((xlogy(with_it, share) + xlog1py(without, -share)).sum())
+        return np.asarray((xlogy(with_it, share) + xlog1py(without, -share)).sum(axis=-1))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         documents, words = _split(stats)

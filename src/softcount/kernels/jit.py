@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from numba import extending, njit, types
+from numba.core import event
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+class CompilingNotice(event.Listener):  # type: ignore[misc]  # Numba has no types
+    """Says once a process that a kernel is being compiled: on a new machine the first large fit takes longer."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """A kernel that is not yet kept on disk is about to be compiled."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith("softcount.")
+        if ours and not CompilingNotice.said:
+            CompilingNotice.said = True
+            logging.getLogger("softcount").warning(
+                "softcount compiles its loops for this machine, once; they are kept for the next time."
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Nothing more is said."""
+
+
+event.register("numba:compile", CompilingNotice())
 
 
 def jit(**options: Any) -> Callable[[Kernel], Kernel]:

@@ -22,6 +22,8 @@ from softcount.numerics.twofold import Twofold, concatenate, two_sum
 
 SHORT = 64
 """Rows added plainly before their sum joins a pair."""
+ROOM = 1 << 18
+"""Cells times groups that are counted abreast."""
 
 BLOCK = 4096
 """Rows of codes counted at once: bounds the memory used and the rounding of long sums."""
@@ -52,32 +54,47 @@ def count_reals_labelled(
         order = order[weights[order] != 0]
     bounds = np.searchsorted(labels[order], np.arange(len(centres) + 1))
     parts = []
-    for g, centre in enumerate(centres):
+    for g in range(len(centres)):
         rows = order[bounds[g] : bounds[g + 1]]
-        parts.append(_around(reals[rows], None if weights is None else weights[rows], centre, scales))
-    return _anchored(parts, centres, anchors, scales)
+        own = np.ones((len(rows), 1)) if weights is None else weights[rows, None]
+        parts.append(_around(reals[rows], own, centres[g : g + 1], scales))
+    return _anchored(concatenate(parts, axis=0), centres, anchors, scales)
 
 
 def count_reals_soft(
     reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
     """As `count_reals_labelled`, every row belonging to every group by its membership."""
-    shares = np.ascontiguousarray(memberships.T)
-    parts = [_around(reals, share, centre, scales) for share, centre in zip(shares, centres, strict=True)]
-    return _anchored(parts, centres, anchors, scales)
+    abreast = max(1, ROOM // max(reals.size, 1))  # groups at a time
+    parts = [
+        _around(reals, memberships[:, a : a + abreast], centres[a : a + abreast], scales)
+        for a in range(0, len(centres), abreast)
+    ]
+    return _anchored(concatenate(parts, axis=0), centres, anchors, scales)
 
 
-def _around(reals: np.ndarray, weights: np.ndarray | None, centre: np.ndarray, scales: np.ndarray) -> Twofold:
-    """(3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale over the cells present."""
+def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Twofold:
+    """(groups, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale over the cells present.
+
+    All groups side by side: their sums are added up at once.
+    """
+    n, (groups, columns) = len(reals), centres.shape
     with np.errstate(all="ignore"):
-        t = (reals - centre) * scales
-        heavy = np.ones_like(t) if weights is None else np.repeat(weights[:, None], t.shape[1], axis=1)
-        missing = np.isnan(reals)
+        t = (reals[:, None] - centres) * scales
+        heavy, missing = weights[:, :, None], np.isnan(reals)
         if missing.any():
-            t[missing], heavy[missing] = 0.0, 0.0
+            heavy, t = np.where(missing[:, None], 0.0, heavy), np.where(missing[:, None], 0.0, t)
         wt = heavy * t
-        totals = [_total(heavy), _total(wt), _total(wt * t)]
-    return Twofold(np.stack([part.hi for part in totals]), np.stack([part.lo for part in totals]))
+        own, all_of = groups * heavy.shape[2], groups * columns
+        pair = _total(
+            np.concatenate([heavy.reshape(n, own), wt.reshape(n, all_of), (wt * t).reshape(n, all_of)], axis=1)
+        )
+    found = []
+    for half in (pair.hi, pair.lo):
+        count, total, square = np.split(half, [own, own + all_of])
+        count = np.broadcast_to(count.reshape(groups, -1), (groups, columns))
+        found.append(np.stack([count, total.reshape(groups, columns), square.reshape(groups, columns)], axis=1))
+    return Twofold(*found)
 
 
 def _total(values: np.ndarray) -> Twofold:
@@ -93,12 +110,9 @@ def _total(values: np.ndarray) -> Twofold:
     return pair[0]
 
 
-def _anchored(parts: list[Twofold], centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
+def _anchored(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
     """The sums moved from each group's centre to the columns' anchors: d = t + shift."""
-    shape = (len(parts), 3, len(anchors))
-    high = np.array([part.hi for part in parts]).reshape(shape)
-    low = np.array([part.lo for part in parts]).reshape(shape)
-    count, total, square = (Twofold(high[:, k], low[:, k]) for k in range(3))
+    count, total, square = (sums[:, k] for k in range(3))
     step, rest = two_sum(centres, -anchors)
     shift = Twofold(step * scales, rest * scales)
     with np.errstate(all="ignore"):

@@ -126,9 +126,9 @@ class NumberSearch:
         """
         starts, extra = self.few(classes), list(self.extra(classes))
         if self.small:
-            fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.runner, extra)
+            fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.runner, extra, rough=True)
         else:
-            sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.runner, extra)
+            sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.runner, extra, rough=True)
             if sampled.interrupted:
                 raise KeyboardInterrupt
             fitted = self.climbed(sampled, self.trial_plan(LONG))
@@ -140,14 +140,17 @@ class NumberSearch:
 
     @property
     def small(self) -> bool:
+        """Whether all rows are searched: where their distinct ones are few, or there are few cells."""
         rows = sum(part.n_rows for part in self.prepared.ready)
-        return bool(rows * max(1, len(self.prepared.one.schema.used)) <= SMALL)
+        few = rows * max(1, len(self.prepared.one.schema.used)) <= SMALL
+        return few or (self.prepared.sketch.whole and self.prepared.races)
 
     def sample(self) -> Prepared:
         """The sketched rows in place of the table, as heavy as all of its rows."""
         rows = self.prepared.sketch
         chunk = rows.as_heavy_as_the_table()
-        return replace(self.prepared, chunks=[chunk], ready=[self.prepared.one.prepare(chunk)], _kept={"sketch": rows})
+        kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
+        return replace(self.prepared, chunks=[chunk], ready=[self.prepared.one.prepare(chunk)], kept=kept)
 
     def climbed(self, fitted: Learned, plan: Plan) -> Learned:
         """All rows climbed from where a fit came to."""
@@ -196,13 +199,19 @@ class NumberSearch:
         return height / mass if mass > 0 else -np.inf
 
     def chosen(self) -> Learned:
-        """The best fit, climbed to the end, with the table of all that was tried."""
-        best, trial = self.best, self.trials[self.best]
+        """The best fit, climbed to the end, with the table of all that was tried.
+
+        What was climbed to its end is weighed again: if another number is better then, that one is climbed as well.
+        """
         stop = replace(self.plan.stop, max_iter=0, finish=None) if self.interrupted else self.plan.stop
-        fitted = self.ended(self.fits[best], replace(self.plan, stop=stop))
+        ends: dict[int, Learned] = {}
+        while (best := self.best) not in ends:
+            fitted = self.ended(self.fits[best], replace(self.plan, stop=stop))
+            ends[best] = fitted
+            if self.plan.estimate != "predictive":  # whose parameters are not those that were scored
+                self.trials[best] = self.weighed(fitted, best, self.trials[best].cv)
+        fitted = ends[best]
         stopped = self.interrupted or fitted.interrupted
-        if self.plan.estimate != "predictive":  # whose parameters are not those that were scored
-            self.trials[best] = self.weighed(fitted, best, trial.cv)
         tried = [self.trials[classes] for classes in sorted(self.trials)]
         return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, *self.notes()])
 
@@ -241,7 +250,7 @@ def sound(fitted: Learned) -> np.ndarray:
     if imagined.how != "ml":
         return enough
     return np.asarray(
-        enough & ~spikes(model, fitted.estimates, imagined, counts) & ~starved(model, counts, imagined.how)
+        enough & ~spikes(model, fitted.estimates, imagined, counts) & ~starved(model, sizes_of(counts), imagined.how)
     )
 
 
@@ -249,7 +258,7 @@ def without(prepared: Prepared, split: Split, fold: int) -> Prepared:
     """The table with no weight on the rows of one fold."""
     ready = [_weighed(part, split.of(part) != fold) for part in prepared.ready]
     chunks = [_weighed(chunk, split.of(chunk) != fold) for chunk in prepared.chunks]
-    return replace(prepared, ready=ready, chunks=chunks, _kept={})
+    return replace(prepared, ready=ready, chunks=chunks, kept={})
 
 
 def _weighed(rows: Rows, kept: np.ndarray) -> Rows:

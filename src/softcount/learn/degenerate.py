@@ -78,17 +78,16 @@ def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts
     return found
 
 
-def starved(model: ClassModel, counts: Counts, how: str, n_rows: int = 0) -> np.ndarray:
-    """Which groups have fewer rows than their widths need; a prior feeds them.
+def starved(model: ClassModel, rows: np.ndarray, how: str, n_rows: int = 0) -> np.ndarray:
+    """Which groups, of so many rows each, have fewer than their widths need; a prior feeds them.
 
     Weights that add up to less than the number of rows are taken as shares of them: a hundred rows of 0.01 each are
     not one row.
     """
-    rows = sizes(counts)
-    rows = rows * max(1.0, n_rows / max(float(rows.sum()), 1e-300))
     if how != "ml":
-        return np.zeros(len(rows), dtype=bool)
-    return rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK
+        return np.zeros(rows.shape, dtype=bool)
+    rows = rows * np.maximum(1.0, n_rows / np.maximum(rows.sum(axis=0), 1e-300))
+    return np.asarray(rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK)
 
 
 def sizes(counts: Counts) -> np.ndarray:
@@ -96,6 +95,6 @@ def sizes(counts: Counts) -> np.ndarray:
     return counts[ROOT].ravel()
 
 
-def dead(counts: Counts) -> np.ndarray:
-    """Which groups hold next to nothing of any row."""
-    return np.asarray(sizes(counts) < NOBODY)
+def dead(rows: np.ndarray) -> np.ndarray:
+    """Which groups, of so many rows each, hold next to nothing of any."""
+    return np.asarray(rows < NOBODY)

@@ -17,10 +17,13 @@ from softcount.learn.em import climb
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, absent, climb_facts, degenerate_notes, or_empty, plug, stopped_notes
 from softcount.learn.prepare import Prepared, count_equally, prepare
+from softcount.learn.race import Race
+from softcount.learn.race_search import RaceSearch
 from softcount.learn.rules import Climb
 from softcount.learn.search import SCOUTS, SMALL, Make, Search, SearchResult
 from softcount.learn.start import (
     drawn_memberships,
+    drawn_together,
     entropy,
     members_counts,
     mended_memberships,
@@ -33,9 +36,14 @@ from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem
 from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence
+from softcount.models.side_by_side import SideBySide
+from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner, total
 from softcount.table import Table
 
+WORTH_RACING = 150_000
+"""Cells of features times groups times starts up to which every start has more tries."""
+MOST_TRIES = 10
 Maker = Callable[[ClassModel, Imagined], Params]
 """Makes parameters to start from, in counting units."""
 
@@ -56,23 +64,26 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Lear
 
 
 def fit_prepared(
-    prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = ()
+    prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = (), rough: bool = False
 ) -> Learned:
-    """A mixture of a table that has been read already; `extra` makes starts beside those that `starts` asks for."""
+    """A mixture of a table that has been read already; `extra` makes starts beside those that `starts` asks for.
+
+    A `rough` one ends where its starts' race ended, without the last digits.
+    """
     if prepared.named is not None and len(prepared.named) > starts.groups:
         raise DataError(
             f"{len(prepared.named)} classes are known, but only {starts.groups} are asked for. "
             "Ask for at least as many as are known."
         )
     model = prepared.model(starts.groups)
-    task = Task(prepared, plan, starts, runner, model)
+    task = Task(prepared, plan, starts, runner, model, rough)
     found, imagined, notes = task.searched(extra)
     best = found.best
     drawn = isinstance(starts.init, str) and prepared.named is None and not plan.fixed
     params, counts = best.params, model.nodes.unstacked(best.counts)
     if drawn:
         params, counts = _largest_first(model, params, counts)
-    gone = dead(counts) & (np.arange(model.groups) >= len(prepared.named or ()))
+    gone = dead(sizes(counts)) & (np.arange(model.groups) >= len(prepared.named or ()))
     if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
         return _without(task, params, gone, found, notes)
     if plan.estimate == "predictive":
@@ -133,6 +144,7 @@ class Task:
     starts: Starts
     runner: Runner
     model: ClassModel
+    rough: bool = False
 
     def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
         """What the starts lead to. Priors look at the whole table, which any memberships add up to.
@@ -140,16 +152,16 @@ class Task:
         An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
         """
         model, plan = self.model, self.plan
-        counts = _shared_counts(model, self.prepared.ready, self.runner)
+        counts = _shared_counts(model, self.prepared, self.runner)
         priors = priors_of(plan.prior, model.leaves, "row")
         auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
-        imagined = _imagine_groups(model, counts, priors | dict.fromkeys(auto, "row"), plan)
+        imagined = self.imagine(counts, priors | dict.fromkeys(auto, "row"))
         notes: list[str] = []
         found = self.best_of(imagined, extra, notes)
         if auto:
             arrays = model.nodes.unstacked(found.best.counts).arrays
             priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
-            imagined = _imagine_groups(model, counts, priors, plan)
+            imagined = self.imagine(counts, priors)
             again = self._climbed(imagined, found.best.params, 1, 1)
             spoilt, stopped = self.spoilt(imagined, again.params, again.counts), found.interrupted or again.interrupted
             found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
@@ -162,11 +174,71 @@ class Task:
         several = asked + len(extra) > 1 and self.model.groups > 1
         racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
         table = self.problem(imagined)
+        many = self.prepared.side_by_side(self.model, imagined) if racing and self._by_draws else None
+        found = None if many is None else self._together(imagined, table, many, extra, notes)
+        if found is not None:
+            return found
         ground = self.ground(imagined, table) if racing else table
         tries = self._tries(imagined, SCOUTS if racing and ground.work <= SMALL else 1, notes)
         tries += [[partial(make, self.model, imagined)] for make in extra]
         search = Search(table, ground, self.plan, partial(self.spoilt, imagined), partial(self.mended, imagined))
         return search.best_of(tries) if racing else search.each_of(tries, self._rngs(len(tries)))
+
+    @property
+    def _by_draws(self) -> bool:
+        """Whether starts are drawn and climbed by whole steps."""
+        return isinstance(self.starts.init, str) and not self.plan.stop.half_steps
+
+    def _together(
+        self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker], notes: list[str]
+    ) -> SearchResult | None:
+        """The best of all starts, raced side by side; None where that loses too many digits."""
+        rows = self.prepared.sketch
+        ground = replace(table, ready=[], exact=rows.whole)
+        room = WORTH_RACING // (many.rows.features.size * self.model.groups * self.starts.n_init)
+        scouts = min(max(room, 1), MOST_TRIES)
+        one_each = scouts < SCOUTS and rows.chunk.n_rows * self.model.cells_per_row() <= SMALL
+        said: list[str] = []
+        seeds = self._seeds(SCOUTS if one_each else scouts, said)
+        rngs = [np.random.default_rng(seed) for own in seeds for seed in own]
+        params = many.estimate(many.counted(drawn_together(rows, self.model.groups, self.starts.init, rngs)))
+        owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
+        if extra:
+            params = many.joined(params, many.together([make(self.model, imagined) for make in extra]))
+            owners = np.append(owners, len(seeds) + np.arange(len(extra)))
+        judge, mend = partial(self.spoilt, imagined), partial(self.mended, imagined)
+        bad, mend_sets = partial(self.spoilt_sets, imagined), partial(self.mended_sets, imagined, many)
+        search = RaceSearch(
+            table,
+            ground,
+            self.plan,
+            judge,
+            mend,
+            spoilt_sets=bad,
+            mend_sets=mend_sets,
+            rough=self.rough,
+            one_each=one_each,
+        )
+        found = search.best(many, params, owners)
+        notes += said if found is not None else []
+        return found
+
+    def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
+        """Which sets of parameters hold a group that is none."""
+        found, sizes = race.many.at_floor(race.here, race.statistics), race.statistics[ROOT][0, 0].T
+        hungry = starved(self.model, sizes, imagined.how, self.prepared.n_rows)
+        return np.asarray((found | hungry | dead(sizes)).any(axis=0))
+
+    def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
+        """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
+        model, plan = self.model, self.plan
+        root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
+        alike = {key: prior for key, prior in priors.items() if prior == "row" or isinstance(prior, (int, float))}
+        known = self.prepared.kept.setdefault("hypers", {})
+        hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
+        found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
+        known |= {(key, prior): found[key] for key, prior in alike.items()}
+        return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
 
     def problem(self, imagined: Imagined) -> Problem:
         """All rows of the table."""
@@ -185,16 +257,25 @@ class Task:
 
     def bad(self, imagined: Imagined, params: Params, counts: Counts) -> np.ndarray:
         """Which groups are none: spikes, groups with too few rows for their widths, groups with no rows."""
-        n_rows = sum(part.n_rows for part in self.prepared.ready)
-        hungry = starved(self.model, counts, imagined.how, n_rows)
-        return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(counts))
+        hungry = starved(self.model, sizes(counts), imagined.how, self.prepared.n_rows)
+        return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(sizes(counts)))
 
     def mended(self, imagined: Imagined, reached: Climb) -> Params:
         """A start in which other groups take the rows of bad ones, which get half of the largest instead."""
-        rng = np.random.default_rng(len(reached.trace))
+        model, rows = self.model, self.prepared.sketch
+        ready = model.prepare(rows.chunk, base=False)
+        joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
+        return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint))
+
+    def mended_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[Climb]) -> Params:
+        """The same for several climbs at once."""
+        joint = many.scores(many.together([reached.params for reached in ends]))
+        each = [self._mended_members(imagined, reached, joint[:, place].T) for place, reached in enumerate(ends)]
+        return many.estimate(many.counted(np.stack(each).transpose(2, 0, 1)))
+
+    def _mended_members(self, imagined: Imagined, reached: Climb, joint: np.ndarray) -> np.ndarray:
         bad = self.bad(imagined, reached.params, reached.counts)
-        members = mended_memberships(self.model, self.prepared.sketch, reached.params, bad, rng)
-        return start_params(self.model, imagined, self.prepared.sketch, members)
+        return mended_memberships(self.prepared.sketch, joint, bad, np.random.default_rng(len(reached.trace)))
 
     def _climbed(self, imagined: Imagined, params: Params, number: int, of: int) -> Climb:
         watch = self.plan.watching(number, of)
@@ -209,13 +290,17 @@ class Task:
         """The starts that were asked for, each as one or more tries."""
         if not isinstance(self.starts.init, str):
             return [[partial(self._given, imagined, notes)]]
+        seeds = self._seeds(scouts, notes)
+        return [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
+
+    def _seeds(self, scouts: int, notes: list[str]) -> list[list[np.random.SeedSequence]]:
+        """What each try of each start is drawn by."""
         rows, groups = self.prepared.sketch, self.model.groups
         if len(rows.weights) < groups:
             distinct = _counted(len(rows.weights), "distinct row")
             notes.append(f"asked for {groups} classes, but the table has only {distinct}.")
         children = np.random.SeedSequence(entropy(self.starts.seed)).spawn(self.starts.n_init if groups > 1 else 1)
-        seeds = [child.spawn(scouts) if scouts > 1 else [child] for child in children]
-        return [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
+        return [child.spawn(scouts) if scouts > 1 else [child] for child in children]
 
     def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
         rows = self.prepared.sketch
@@ -249,15 +334,14 @@ class Task:
         return model.nodes.estimate(members_counts(model, ready, members), imagined)
 
 
-def _imagine_groups(model: ClassModel, counts: Counts, priors: Mapping[Any, Any], plan: Plan) -> Imagined:
-    root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
-    imagined = Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}), plug(plan.how))
-    return holding(model, imagined, plan.fixed)
-
-
-def _shared_counts(model: ClassModel, ready: Sequence[Any], runner: Runner) -> Counts:
-    """The whole table's counts by node, every row shared equally between the groups."""
-    return model.named(or_empty(total(runner, partial(count_equally, model), ready)))
+def _shared_counts(model: ClassModel, prepared: Prepared, runner: Runner) -> Counts:
+    """The whole table's counts by node, as those of one group; the classes share its rows equally."""
+    if "whole" not in prepared.kept:
+        whole = total(runner, partial(count_equally, prepared.one), prepared.ready)
+        prepared.kept["whole"] = prepared.one.named(or_empty(whole))
+    counts: Counts = prepared.kept["whole"]
+    shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
+    return replace(counts, arrays={**counts.arrays, ROOT: shares})
 
 
 def _largest_first(model: ClassModel, params: Params, counts: Counts) -> tuple[Params, Counts]:

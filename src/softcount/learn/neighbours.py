@@ -14,11 +14,13 @@ from softcount.learn.evidence import cheeseman_stutz, leaves_evidence
 from softcount.learn.groups import Maker
 from softcount.learn.learned import Learned
 from softcount.learn.prepare import Prepared
+from softcount.learn.race import Race, best_of_each
 from softcount.learn.rules import Stop
 from softcount.learn.sketch import Sketch
-from softcount.learn.start import drawn_memberships, start_params
+from softcount.learn.start import drawn_memberships, nearest_members, seeds, start_params
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.nodes import Imagined, Params
+from softcount.models.side_by_side import SideBySide
 from softcount.numerics.twofold import concatenate
 from softcount.run.base import Runner
 
@@ -42,7 +44,10 @@ def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed
     """Starts with more classes: those that gain most by it are split; where one is enough, the second best as well."""
     ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
     members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
-    splits = sorted(splits_of(prepared, fitted, members, runner, seed), key=lambda split: -split.gain)
+    free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
+    pair = Pair(prepared.model(1), prepared.model(2), free, runner)
+    together = splits_together if prepared.races else splits_of
+    splits = sorted(together(prepared, pair, members, seed), key=lambda split: -split.gain)
     more = groups - fitted.n_groups
     if len(splits) < more:
         return []
@@ -52,8 +57,9 @@ def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed
 
 def merged(fitted: Learned, groups: int) -> Maker:
     """A start with fewer classes: again and again the two that lose least are made one."""
-    known = range(len(fitted.named or ()))
-    met = [_alone(fitted.counts, slice(g, g + 1)) for g in range(fitted.n_groups)]
+    known, nodes = range(len(fitted.named or ())), fitted.model.nodes
+    stacked = nodes.stacked(fitted.counts)
+    met = [_alone(stacked, group) for group in range(fitted.n_groups)]
     left = list(range(len(met)))
     imagined = replace(fitted.imagined, fixed={})
     heights: dict[tuple[int, int], float] = {}
@@ -62,8 +68,7 @@ def merged(fitted: Learned, groups: int) -> Maker:
         """The evidence of two classes' rows as one; of a class alone where both are the same."""
         if (first, second) not in heights:
             rows = met[first] if first == second else met[first] + met[second]
-            stacked = fitted.model.nodes.stacked(rows)
-            heights[first, second] = leaves_evidence(fitted.model, imagined, fitted.estimates, stacked)
+            heights[first, second] = leaves_evidence(fitted.model, imagined, fitted.estimates, rows)
         return heights[first, second]
 
     def loss(pair: tuple[int, int]) -> float:
@@ -75,7 +80,7 @@ def merged(fitted: Learned, groups: int) -> Maker:
         met.append(met[left[first]] + met[left.pop(second)])
         left[first] = len(met) - 1
     together = _together([met[place] for place in left])
-    return lambda model, imagined: model.nodes.estimate(model.nodes.stacked(together), imagined)
+    return lambda model, imagined: model.nodes.estimate(together, imagined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +116,10 @@ class Pair:
         return cheeseman_stutz(model, imagined, params, counts, known=1)
 
 
-def splits_of(prepared: Prepared, fitted: Learned, members: np.ndarray, runner: Runner, seed: int) -> Iterator[Halves]:
+def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
     """Every class with two different rows in its best two halves."""
     rng = np.random.default_rng(seed)
-    free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
-    pair = Pair(prepared.model(1), prepared.model(2), free, runner)
-    for group in range(fitted.n_groups):
+    for group in range(members.shape[1]):
         weights = members[:, group] * prepared.sketch.weights
         kept = np.flatnonzero(weights > LEAST_SHARE * weights.max(initial=0.0))
         if len(kept) > 1:
@@ -124,6 +127,32 @@ def splits_of(prepared: Prepared, fitted: Learned, members: np.ndarray, runner: 
             shares = np.full(len(members), 0.5)
             shares[kept] = halves
             yield Halves(group, gain, shares)
+
+
+def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
+    """The same, all classes and tries raced side by side; a gain is the rise in probability less what it costs."""
+    heavy = members.T * prepared.sketch.weights
+    heavy = np.where(heavy > LEAST_SHARE * heavy.max(axis=1, keepdims=True), heavy, 0.0)
+    split = np.flatnonzero((heavy > 0).sum(axis=1) > 1)
+    if not len(split):
+        return
+    one, two = (
+        SideBySide(model, imagined, prepared.products)
+        for model, imagined in zip((pair.one, pair.two), pair.imagined, strict=True)
+    )
+    one, weights = one.weighed(heavy[split]), np.repeat(heavy[split], TRIES, axis=0)
+    alone = one.expected(one.estimate(one.counted(np.ones((1, *heavy[split].shape)))))[1]
+    rngs = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(len(weights))]
+    two = two.weighed(weights)
+    first = two.estimate(two.counted(nearest_members(seeds(prepared.sketch, 2, rngs, weights)[1])))
+    race = Race(two, first, np.repeat(np.arange(len(split)), TRIES), SHORT)
+    race.run(SHORT.max_iter, plain=True)
+    race.keep(best_of_each(race.owners, race.heights))
+    more = 0.5 * (pair.two.nodes.n_parameters() - pair.one.nodes.n_parameters())
+    gains = race.heights - alone - more * np.log(np.maximum(heavy[split].sum(axis=1), 1.0))
+    halves = race.many.memberships(race.here)[1]
+    for place, group in enumerate(split):
+        yield Halves(int(group), float(gains[place]), np.where(heavy[group] > 0, halves[place], 0.5))
 
 
 def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
@@ -157,11 +186,18 @@ def _maker(sketch: Sketch, members: np.ndarray) -> Maker:
     return make
 
 
-def _alone(counts: Counts, group: slice) -> Counts:
-    return counts.map(lambda array: array[group])
+def _alone(counts: Counts, group: int) -> Counts:
+    """One class of counts by bundle."""
+    arrays = {
+        name: own[..., group : group + 1] if name == ROOT else own[group : group + 1]
+        for name, own in counts.arrays.items()
+    }
+    return replace(counts, arrays=arrays)
 
 
 def _together(classes: list[Counts]) -> Counts:
     """Classes counted one by one as groups of one model."""
-    arrays = {name: concatenate([part.arrays[name] for part in classes], 0) for name in classes[0]}
+    arrays = {
+        name: concatenate([part.arrays[name] for part in classes], -1 if name == ROOT else 0) for name in classes[0]
+    }
     return replace(classes[0], arrays=arrays)

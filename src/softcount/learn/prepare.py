@@ -17,7 +17,8 @@ from softcount.learn.plan import Plan, cells_of, retyping
 from softcount.learn.sketch import Sketch, sketch
 from softcount.models.align import Older
 from softcount.models.base import ClassModel
-from softcount.models.nodes import Node, refuse_scores
+from softcount.models.nodes import Imagined, Node, refuse_scores
+from softcount.models.side_by_side import SideBySide
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Settled, Table
 from softcount.table.schema import Schema
@@ -25,6 +26,8 @@ from softcount.table.schema import Schema
 MIXTURE_FLOOR = 1e-6
 LABELLED_FLOOR = 1e-24
 """Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
+EXACT_PASSES = 8
+"""Passes over the table that a mixture makes once its starts have been raced, about."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
 
@@ -107,22 +110,42 @@ class Prepared:
     one: ClassModel
     ready: list[Any]
     named: list[Any] | None
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def model(self, groups: int) -> ClassModel:
         """The model with so many groups; the ready chunks are for all of them."""
-        if "leaves" not in self._kept:
-            self._kept["leaves"] = with_floors(self.one.leaves, self.settled.schema, self.sketch)
-        leaves: tuple[Node, ...] = self._kept["leaves"]
+        if "leaves" not in self.kept:
+            self.kept["leaves"] = with_floors(self.one.leaves, self.settled.schema, self.sketch)
+        leaves: tuple[Node, ...] = self.kept["leaves"]
         return self.one.with_leaves(leaves, groups)
 
     @property
     def sketch(self) -> Sketch:
         """The table's distinct rows, or a sample of them; made when first asked for."""
-        if "sketch" not in self._kept:
-            self._kept["sketch"] = sketch(self.chunks, self._logged, marked=self.table.bag_width is None)
-        found: Sketch = self._kept["sketch"]
+        if "sketch" not in self.kept:
+            self.kept["sketch"] = sketch(self.chunks, self._logged, marked=self.table.bag_width is None)
+        found: Sketch = self.kept["sketch"]
         return found
+
+    def side_by_side(self, model: ClassModel, imagined: Imagined) -> SideBySide | None:
+        """The sketched rows for many sets of parameters at once; None where some score is no product."""
+        return SideBySide(model, imagined, self.products) if self.races and not imagined.fixed else None
+
+    @property
+    def n_rows(self) -> int:
+        return sum(part.n_rows for part in self.ready)
+
+    @property
+    def races(self) -> bool:
+        """Whether many sets of parameters can be tried at once."""
+        return self.products is not None
+
+    @property
+    def products(self) -> Any:
+        """The sketched rows as features; made when first asked for."""
+        if "products" not in self.kept:
+            self.kept["products"] = self.one.products(self.one.prepare(self.sketch.as_heavy_as_the_table()))
+        return self.kept["products"]
 
     @property
     def _logged(self) -> list[int]:
@@ -153,7 +176,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
         chunks = [replace(chunk, labels=None) for chunk in chunks]
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    cells, weight = 20 * cells_of(table), plan.unlabelled_weight
+    cells, weight = EXACT_PASSES * cells_of(table), plan.unlabelled_weight
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
     model = with_blanks(model, chunks)

@@ -6,7 +6,7 @@ is mended once; the others go on, all of them where that is cheap, the promising
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -42,13 +42,13 @@ Mend = Callable[[Climb], Params]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StartRun:
-    """A climb on some rows, how many starts came to it, and whether it holds a group that is none."""
+    """A climb on some rows, which starts came to it, and whether it holds a group that is none."""
 
     reached: Climb
     problem: Problem
     number: int
     maps: int
-    starts: int = 1
+    owners: frozenset[int] = frozenset()
     spoilt: bool = False
     mended: bool = False
 
@@ -104,12 +104,19 @@ class Search:
             if not self.runs:
                 raise
             interrupted = True
+        return self._result(interrupted)
+
+    @property
+    def spiked(self) -> int:
+        """How many starts led to nothing but a spike."""
+        return self.tried - len(owners_of(run for run in self.runs if not run.spoilt))
+
+    def _result(self, interrupted: bool) -> SearchResult:
         best = best_run(self.runs)
         # A run that was interrupted stands beside what it was before.
-        agreed = min(sum(run.starts for run in self.runs if as_high(run, best)), self.tried)
-        spiked = sum(run.starts for run in self.runs if run.spoilt)
+        agreed = len(owners_of(run for run in self.runs if as_high(run, best)))
         reached = self._ended(best, interrupted)
-        return SearchResult(reached, agreed, self.tried, spiked, best.spoilt, interrupted or reached.interrupted)
+        return SearchResult(reached, agreed, self.tried, self.spiked, best.spoilt, interrupted or reached.interrupted)
 
     def each_of(self, starts: Sequence[Sequence[Make]], rngs: Sequence[np.random.Generator]) -> SearchResult:
         """The best of these starts, every one climbed to its end."""
@@ -124,8 +131,7 @@ class Search:
                 raise
             interrupted = True
         best = best_run(self.runs)
-        agreed = sum(as_high(run, best) for run in self.runs)
-        spiked = sum(run.spoilt for run in self.runs)
+        agreed, spiked = sum(as_high(run, best) for run in self.runs), sum(run.spoilt for run in self.runs)
         return SearchResult(best.reached, agreed, self.tried, spiked, best.spoilt, interrupted)
 
     def _whole(self, params: Params, number: int, rng: np.random.Generator) -> None:
@@ -164,7 +170,8 @@ class Search:
         reached = climb(ground, params, stop, watch)
         if before is not None:
             reached = replace(reached, trace=before.reached.trace + reached.trace[1:])
-        run = StartRun(reached, ground, number, most, spoilt=self.judge(reached.params, reached.counts))
+        spoilt = self.judge(reached.params, reached.counts)
+        run = StartRun(reached, ground, number, most, frozenset({number}), spoilt)
         if reached.interrupted:
             self.runs.append(run)
             raise KeyboardInterrupt
@@ -176,14 +183,14 @@ class Search:
             run = self._mended(run)
         for place, other in enumerate(self.runs):
             if other.spoilt == run.spoilt and same_place(self.ground.model, other.reached, run.reached):
-                self.runs[place] = replace(best_run([run, other]), starts=run.starts + other.starts)
+                self.runs[place] = replace(best_run([run, other]), owners=run.owners | other.owners)
                 return
         self.runs.append(run)
 
     def _mended(self, run: StartRun) -> StartRun:
         assert self.mend is not None
         other = self._climbed(self.mend(run.reached), run.number, LONGER)
-        return replace(run if other.spoilt else other, starts=run.starts, mended=True)
+        return replace(run if other.spoilt else other, owners=run.owners, mended=True)
 
     def _go_on(self, limit: int) -> None:
         """Climb on until every run worth it has made `limit` maps, the best first."""
@@ -191,7 +198,7 @@ class Search:
         while (run := self._next(limit)) is not None:
             further = self._climbed(run.reached.params, run.number, limit - run.maps, run)
             self.runs.remove(run)
-            self._enter(replace(further, starts=run.starts, mended=run.mended))
+            self._enter(replace(further, owners=run.owners, mended=run.mended))
 
     def _next(self, limit: int) -> StartRun | None:
         sound = [run for run in self.runs if not run.spoilt] or self.runs
@@ -210,7 +217,7 @@ class Search:
         self.runs, self.spare, self.ground = [], sampled[0], self.table
         for run in sampled[:FINALISTS]:
             final = self._climbed(run.reached.params, run.number, SHORT)
-            self._enter(replace(final, starts=run.starts, mended=run.mended))
+            self._enter(replace(final, owners=run.owners, mended=run.mended))
             self._go_on(self.plan.stop.max_iter)
 
     def _ended(self, best: StartRun, interrupted: bool) -> Climb:
@@ -223,7 +230,13 @@ class Search:
         end = climb(table, reached.params, last, watch)
         if not best.problem.exact:
             return end
-        return replace(end, trace=reached.trace + end.trace[1:], converged=end.converged or reached.converged)
+        trace = [*(min(height, end.trace[0]) for height in reached.trace[:-1]), *end.trace]
+        return replace(end, trace=trace, converged=end.converged or reached.converged)
+
+
+def owners_of(runs: Iterable[StartRun]) -> set[int]:
+    """The starts that came to any of these."""
+    return {owner for run in runs for owner in run.owners}
 
 
 def best_run(runs: Sequence[StartRun]) -> StartRun:
@@ -236,12 +249,21 @@ def best_run(runs: Sequence[StartRun]) -> StartRun:
 
 def same_place(model: Model, one: Climb, other: Climb) -> bool:
     """Whether two climbs have the same parameters, up to the order of the groups."""
-    if abs(one.objective - other.objective) > max(0.05, 1e-4 * one.counts.rows):
+    if abs(one.objective - other.objective) > as_near(one.counts.rows):
         return False
-    first, second = model.by_group(one.params), model.by_group(other.params)
+    return alike(model.by_group(one.params), model.by_group(other.params))
+
+
+def as_near(rows: float) -> float:
+    """How far apart the objectives of so many rows may be where parameters are nearly the same."""
+    return max(0.05, 1e-4 * rows)
+
+
+def alike(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two lists of groups have the same parameters in some order."""
     free = list(range(len(second)))
     for group in first:
-        far = [np.max(np.abs(second[g] - group) / (1.0 + np.abs(group))) for g in free]
+        far = np.max(np.abs(second[free] - group) / (1.0 + np.abs(group)), axis=1)
         nearest = int(np.argmin(far))
         if not far[nearest] < ALIKE:
             return False

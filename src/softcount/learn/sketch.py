@@ -224,21 +224,39 @@ def _coordinates(chunk: Chunk, logged: Sequence[int]) -> tuple[np.ndarray, np.nd
 
 
 def distances(sketch: Sketch, seed: int) -> np.ndarray:
-    """Squared distance of every row to one: standardised numbers, two for each level that differs.
+    """Squared distance of every row to one."""
+    return np.asarray(far_from(sketch, np.array([seed]))[0])
+
+
+def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
+    """(seeds x rows) squared distances of every row to some: standardised numbers, two for each level that differs.
 
     Two texts are as far apart as they have words that the other has not: at most two.
     Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
     """
     p = sketch.chunk.reals.shape[1]
-    both = sketch.present & sketch.present[seed]
-    apart = sketch.points - sketch.points[seed]
-    apart[:, :p] **= 2
-    apart[:, p:] = 2.0 * (apart[:, p:] != 0)
-    far = np.where(both, apart, 2.0).sum(axis=1) - 2.0 * (~sketch.present[seed]).sum()
+    points, codes, here = sketch.points[:, :p], sketch.points[:, p:], sketch.present
+    if here[:, :p].all():
+        squares = (points * points).sum(axis=1)
+        far = squares[seeds, None] + squares - 2.0 * points[seeds] @ points.T
+        spare = squares[seeds, None] + squares
+    else:
+        there = here[:, :p].astype(float)  # a missing cell's point is 0
+        squares = points * points
+        spare = squares[seeds] @ there.T + there[seeds] @ squares.T
+        far = spare - 2.0 * points[seeds] @ points.T
+        far += 2.0 * (there[seeds].sum(axis=1, keepdims=True) - there[seeds] @ there.T)
+    far = np.where(far > 1e-13 * spare, far, 0.0)  # rows that are alike but for rounding
+    if codes.shape[1]:
+        there = here[:, p:]
+        for place, seed in enumerate(seeds):
+            apart = (codes != codes[seed]) | ~there
+            far[place] += 2.0 * (apart & there[seed]).sum(axis=1)
     for text in sketch.texts:
-        if text.indptr[seed] < text.indptr[seed + 1]:
-            far += 2.0 - 2.0 * (text @ text[[seed]].toarray().ravel())
-    return np.asarray(far)
+        for place, seed in enumerate(seeds):
+            if text.indptr[seed] < text.indptr[seed + 1]:
+                far[place] += 2.0 - 2.0 * (text @ text[[seed]].toarray().ravel())
+    return far
 
 
 def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:

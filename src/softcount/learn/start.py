@@ -12,7 +12,7 @@ import numpy as np
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.learn.kmeans.fit_kmeans import lloyd
-from softcount.learn.sketch import Sketch, distances, flat_points
+from softcount.learn.sketch import Sketch, distances, far_from, flat_points
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
@@ -26,32 +26,57 @@ NEAREST_SHARE = 0.95
 and no variance at nothing."""
 
 
-def seeds(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """(rows x groups) distances to seeds drawn one by one with probability by squared distance (k-means++).
+def seeds(
+    sketch: Sketch, groups: int, rngs: Sequence[np.random.Generator], weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows drawn as seeds for several starts at once (k-means++), and (groups x starts x rows) distances to them.
 
-    The first groups are those of known classes: a known row of each is its seed.
+    Each is drawn with probability by its weight times its squared distance to the nearest of its start so far. The
+    first groups are those of known classes: a known row of each is its seed. With (starts x rows) `weights` every start
+    has its own, and nothing is known of classes.
     """
-    chosen = seed_rows(sketch, groups, rng)
-    return np.stack([distances(sketch, seed) for seed in chosen], axis=1)
+    labels, blank = sketch.chunk.labels if weights is None else None, sketch.blank
+    heavy = sketch.weights if weights is None else weights
+    nearest = np.tile(np.ones(len(blank)) if blank.all() else (~blank).astype(float), (len(rngs), 1))
+    chosen, far = np.empty((groups, len(rngs)), dtype=int), []
+    for group in range(groups):
+        known = 0.0 if labels is None else sketch.weights * (labels == group)
+        mass = np.cumsum(np.atleast_2d(known) if np.any(known) else nearest * heavy, axis=1)
+        chosen[group] = [_drawn_row(mass[place % len(mass)], rng) for place, rng in enumerate(rngs)]
+        far.append(np.maximum(far_from(sketch, chosen[group]), 0.0))
+        nearest = far[-1] * ~blank if group == 0 else np.minimum(nearest, far[-1])
+    return chosen.T, np.array(far)
+
+
+def _drawn_row(mass: np.ndarray, rng: np.random.Generator) -> int:
+    """A row drawn by the steps of a rising mass; any row where it does not rise."""
+    if not mass[-1] > 0:
+        return int(rng.integers(len(mass)))
+    return min(int(np.searchsorted(mass, rng.random() * mass[-1], side="right")), len(mass) - 1)
 
 
 def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int]:
-    """The rows drawn as seeds: each with probability by its weight times its squared distance to the nearest so far."""
+    """The rows drawn as seeds for one start."""
+    return [int(row) for row in seeds(sketch, groups, [rng])[0][0]]
+
+
+def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    """(groups x starts x rows) memberships to start from; rows of known class belong to it whatever was drawn."""
+    if init != "k-means++":
+        one_by_one = [drawn_memberships(sketch, groups, init, rng) for rng in rngs]
+        return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
+    members = nearest_members(seeds(sketch, groups, rngs)[1])
     labels = sketch.chunk.labels
-    chosen: list[int] = []
-    blank = sketch.blank
-    nearest = np.ones(len(sketch.weights)) if blank.all() else (~blank).astype(float)
-    for group in range(groups):
-        known = 0.0 if labels is None else sketch.weights * (labels == group)
-        mass = np.cumsum(known if np.any(known) else nearest * sketch.weights)
-        if mass[-1] > 0:
-            drawn = int(np.searchsorted(mass, rng.random() * mass[-1], side="right"))
-        else:
-            drawn = int(rng.integers(len(mass)))
-        chosen.append(min(drawn, len(mass) - 1))
-        far = np.maximum(distances(sketch, chosen[-1]), 0.0)
-        nearest = far * ~blank if group == 0 else np.minimum(nearest, far)
-    return chosen
+    if labels is not None:
+        known = labels >= 0
+        members[:, :, known] = np.eye(groups)[:, None, labels[known]]
+    return members
+
+
+def nearest_members(far: np.ndarray) -> np.ndarray:
+    """Mostly the nearest group, and a little of every other; groups first."""
+    nearest = far == far.min(axis=0)
+    return np.asarray(NEAREST_SHARE * nearest / nearest.sum(axis=0) + (1 - NEAREST_SHARE) / len(far))
 
 
 def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
@@ -63,10 +88,10 @@ def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Gen
         members = rng.dirichlet(np.ones(groups), len(sketch.weights))
     elif init == "agglomerative":
         members = mostly(linked(sketch, groups, rng), groups)
+    elif init == "k-means":
+        members = nearest_members(moved_centres(sketch, groups, rng).T).T
     else:
-        far = seeds(sketch, groups, rng) if init == "k-means++" else moved_centres(sketch, groups, rng)
-        nearest = far == far.min(axis=1, keepdims=True)
-        members = NEAREST_SHARE * nearest / nearest.sum(axis=1, keepdims=True) + (1 - NEAREST_SHARE) / groups
+        members = nearest_members(seeds(sketch, groups, [rng])[1][:, 0]).T
     return pinned(members, sketch.chunk.labels)
 
 
@@ -123,15 +148,15 @@ def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.argsort(linear_sum_assignment(-overlap.T)[1])[nearest])
 
 
-def mended_memberships(
-    model: ClassModel, sketch: Sketch, params: Params, bad: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Memberships without the bad groups, whose places are taken by halves of the largest of the others."""
+def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Memberships without the bad groups, whose places are taken by halves of the largest of the others.
+
+    `joint` are the sketched rows' (rows x groups) logs of share times density.
+    """
+    groups = joint.shape[1]
     if bad.all():
-        return drawn_memberships(sketch, model.groups, "random", rng)
-    ready = model.prepare(sketch.chunk, base=False)
-    joint = model.score(ready, model.compile(params), slice(0, ready.n_rows))
-    joint[:, bad] = -np.inf
+        return drawn_memberships(sketch, groups, "random", rng)
+    joint = np.where(bad, -np.inf, joint)
     joint[np.isneginf(joint).all(axis=1)] = np.where(bad, -np.inf, 0.0)
     members = np.exp(joint - joint.max(axis=1, keepdims=True))
     members /= members.sum(axis=1, keepdims=True)
@@ -143,7 +168,7 @@ def mended_memberships(
         leaving = distances(sketch, int(far)) < distances(sketch, int(near))
         members[:, group] = members[:, largest] * leaving
         members[:, largest] *= ~leaving
-    return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / model.groups, sketch.chunk.labels)
+    return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / groups, sketch.chunk.labels)
 
 
 def start_params(model: ClassModel, imagined: Imagined, sketch: Sketch, memberships: np.ndarray) -> Params:

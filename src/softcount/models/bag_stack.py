@@ -82,6 +82,9 @@ class Bag(Stack):
             )
         return SparseRows.of(self.node.family.features(bag, self.node.setting))
 
+    def features(self, data: SparseRows) -> None:
+        return None
+
     def base(self, data: SparseRows) -> np.ndarray | float:
         return self.node.family.base(data.matrix)
 

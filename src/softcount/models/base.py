@@ -162,6 +162,10 @@ class ClassModel(Model):
         """What rows were counted as, under the names of the nodes: what is saved, merged and shown."""
         return self.nodes.unstacked(self.gathered(counts))
 
+    def products(self, ready: Any) -> Any:
+        """The rows as one table of features, for many sets of parameters at once; None where scores are no products."""
+        return None
+
     @abstractmethod
     def is_sparse(self, leaf: Node) -> bool:
         """Whether a leaf is kept as the rows of a sparse matrix."""

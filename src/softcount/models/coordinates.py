@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from softcount.models.base import Model
 from softcount.models.nodes import Bundle, Imagined, Name, Params
 
 SMALLEST = 1e-300
+lower = cache(np.tril_indices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +57,7 @@ class Coordinates:
 
     def vector(self, params: Params) -> np.ndarray:
         """The parameters as a vector."""
-        parts = [_straight(self._some(part, params), part.line).ravel() for part in self.parts]
+        parts = [straight(self._some(part, params), part.line).ravel() for part in self.parts]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _some(self, part: Part, params: Params) -> np.ndarray:
@@ -68,7 +70,7 @@ class Coordinates:
 
     def _weight(self, part: Part, params: Params) -> np.ndarray:
         family = part.bundle.family
-        shape = _straight_shape(self._some(part, params).shape, part.line)
+        shape = straight_shape(self._some(part, params).shape, part.line)
         if part.line != "plain" and part.name in family.shared_by_groups:
             return np.ones(shape)
         roots = np.sqrt(np.maximum(self.model.group_shares(params, part.bundle), 1e-12))
@@ -88,9 +90,9 @@ class Coordinates:
         at = 0
         for part in self.parts:
             old = part.of(like)
-            shape = _straight_shape(old.shape, part.line)
+            shape = straight_shape(old.shape, part.line)
             size = int(np.prod(shape))
-            value = _bent(vector[at : at + size].reshape(shape), part.line, np.zeros_like(old) if free else old)
+            value = bent(vector[at : at + size].reshape(shape), part.line, np.zeros_like(old) if free else old)
             moved[part.bundle.name][part.name] = part.put(value, moved[part.bundle.name][part.name])
             at += size
         nodes = self.model.nodes
@@ -101,7 +103,7 @@ class Coordinates:
         parts, at = [np.zeros(0)], 0
         for part in self.parts:
             slope = part.of(slopes)
-            shape = _straight_shape(slope.shape, part.line)
+            shape = straight_shape(slope.shape, part.line)
             size = int(np.prod(shape))
             parts.append(_along(vector[at : at + size].reshape(shape), part.line, slope).ravel())
             at += size
@@ -114,7 +116,8 @@ def _free(bundle: Bundle, name: str, imagined: Imagined) -> list[np.ndarray | No
     return [None] if len(free) == len(bundle.keys) else [np.array(free)] if free else []
 
 
-def _straight(value: np.ndarray, line: Line) -> np.ndarray:
+def straight(value: np.ndarray, line: Line) -> np.ndarray:
+    """A parameter on its line."""
     if line == "log":
         return np.asarray(np.log(np.maximum(value, SMALLEST)) / np.sqrt(2.0))
     if line == "shares":
@@ -127,15 +130,16 @@ def _straight(value: np.ndarray, line: Line) -> np.ndarray:
         diagonal = factor[..., own, own]
         factor = factor / diagonal[..., :, None]  # a row and its diagonal have the same unit
         factor[..., own, own] = np.log(diagonal)
-        return factor[(..., *np.tril_indices(factor.shape[-1]))]
+        return factor[(..., *lower(factor.shape[-1]))]
     return value
 
 
-def _straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
+def straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
+    """The shape of a parameter on its line."""
     return (*shape[:-2], shape[-1] * (shape[-1] + 1) // 2) if line == "covariance" else shape
 
 
-def _bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
+def bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
     """Back from the line. A share keeps at least a hundredth of what it was: nothing would stay nothing for ever."""
     if line == "log":
         return np.asarray(np.exp(np.clip(np.sqrt(2.0) * moved, -690.0, 690.0)))
@@ -154,9 +158,9 @@ def _bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
 def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
     """The slope along the line, given that along the parameter."""
     if line == "log":
-        return np.asarray(np.sqrt(2.0) * _bent(moved, line, slope) * slope)
+        return np.asarray(np.sqrt(2.0) * bent(moved, line, slope) * slope)
     if line == "shares":
-        shares, size = _bent(moved, line, np.zeros_like(slope)), (moved * moved).sum(axis=-1, keepdims=True)
+        shares, size = bent(moved, line, np.zeros_like(slope)), (moved * moved).sum(axis=-1, keepdims=True)
         return np.asarray(2.0 * moved / size * (slope - (shares * slope).sum(axis=-1, keepdims=True)))
     if line == "share":
         return np.asarray(0.5 * np.sin(moved) * slope)
@@ -166,14 +170,14 @@ def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
         together = (np.tril(steep) * factor).sum(axis=-1)
         steep = steep * factor[..., own, own][..., :, None]
         steep[..., own, own] = together
-        return np.asarray(steep[(..., *np.tril_indices(slope.shape[-1]))])
+        return np.asarray(steep[(..., *lower(slope.shape[-1]))])
     return slope
 
 
 def _factor(moved: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The Cholesky factors that stand on a line."""
     factor, own = np.zeros(shape), np.arange(shape[-1])
-    factor[(..., *np.tril_indices(shape[-1]))] = moved
+    factor[(..., *lower(shape[-1]))] = moved
     diagonal = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))
     factor[..., own, own] = 1.0
     return factor * diagonal[..., :, None]

@@ -212,12 +212,16 @@ class Nodes:
 
     # -- what priors imagine
 
-    def hypers(self, counts: Counts, priors: Mapping[Key, Any]) -> dict[Key, Hyper]:
+    def hypers(
+        self, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Hyper] | None = None
+    ) -> dict[Key, Hyper]:
         """Every node's hyperparameters from the whole table's counts by node; like nodes of one plain prior at once."""
-        found: dict[Key, Hyper] = {}
+        found: dict[Key, Hyper] = dict(known or {})
         for bundle in self.bundles:
             alike: dict[Any, list[Node]] = {}
             for node in bundle.nodes:
+                if node.key in found:
+                    continue
                 alike.setdefault(_how_alike(node, priors[node.key], bundle), []).append(node)
             for nodes in alike.values():
                 found |= _hypers_of(nodes, priors[nodes[0].key], counts.arrays)
@@ -269,7 +273,7 @@ class Nodes:
     def log_prior(self, params: Params, imagined: Imagined) -> float:
         """The prior's part of the objective; of the class only where its shares are free."""
         return sum(
-            x.family.log_prior(params.bundles[x.name], imagined.of(x), imagined.how_of(x))
+            float(np.sum(x.family.log_prior(params.bundles[x.name], imagined.of(x), imagined.how_of(x))))
             for x in self.bundles
             if not (x.name == ROOT and ROOT in imagined.fixed)
         )
@@ -336,12 +340,12 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
     anchor, scale = (np.concatenate([getattr(x.setting, name) for x in nodes]) for name in ("anchor", "scale"))
     setting = replace(nodes[0].setting, keys=tuple(x.key for x in nodes), anchor=anchor, scale=scale)
     hyper = nodes[0].family.hyper(prior, stack([stats[x.key] for x in nodes], axis=1), setting)
-    if _per_level(nodes[0].family):
+    if per_level(nodes[0].family):
         return {x.key: hyper for x in nodes}
     return {x.key: {part: _number(value, j) for part, value in hyper.items()} for j, x in enumerate(nodes)}
 
 
-def _per_level(family: Family) -> bool:
+def per_level(family: Family) -> bool:
     """Whether hyperparameters are a number for every level, and so alike for columns of one size."""
     return "shares" in family.chart.values()
 
@@ -358,7 +362,7 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
     if node.family.alone:
         return node.family.hyper(prior, stats, node.setting)
     hyper = node.family.hyper(prior, stats.spread(1), node.setting)
-    return hyper if _per_level(node.family) else {name: np.reshape(value, ()) for name, value in hyper.items()}
+    return hyper if per_level(node.family) else {name: np.reshape(value, ()) for name, value in hyper.items()}
 
 
 def best_evidence(node: Node, stats: Twofold) -> float:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.families.setting import CLAMPED
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
 from softcount.numerics.twofold import Twofold, stack
@@ -140,6 +141,25 @@ class Stack:
         """What was counted, where the codes of levels have changed since."""
         return counts
 
+    # -- many sets of parameters at once: arrays have an axis for them after those of groups and columns
+
+    def features(self, data: Any) -> np.ndarray | None:
+        """(rows x features) whose product with natural parameters is the score; None where it is no product."""
+        found: np.ndarray | None = data[1]
+        return found
+
+    def naturals(self, params: Params, wide: int) -> np.ndarray:
+        """(groups x sets x features) natural parameters of `wide` features."""
+        parts = [node.family.natural(node.family.public(params[node.key], node.setting)) for node in self.nodes]
+        return np.concatenate(parts, axis=-1)
+
+    def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
+        """Totals of the features (groups x sets x features), as the statistics of every bundle."""
+        if self.bundles[0].alone:
+            return {self.bundles[0].name: totals}
+        apart = totals.reshape(*totals.shape[:2], len(self.nodes), -1)
+        return {self.bundles[0].name: np.swapaxes(apart, 1, 2)}
+
     def positions(self) -> Iterable[tuple[Bundle, Any]]:
         """Every bundle with the columns of this stack that are its own."""
         order = {node.key: place for place, node in enumerate(self.nodes)}
@@ -250,6 +270,34 @@ class Reals(Stack):
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
         return {bundle.name: counts[:, at] for bundle, at in self.positions()}
+
+    def features(self, data: np.ndarray) -> np.ndarray:
+        """A row's presence, numbers and squares, column by column; of complete rows presence once for all columns."""
+        anchors, scales = self.units
+        moved, here = (data - anchors) * scales, ~np.isnan(data)
+        if here.all():
+            return np.concatenate([np.ones((len(data), 1)), moved, moved * moved], axis=1)
+        moved = np.where(here, moved, 0.0)
+        return np.concatenate([here, moved, moved * moved], axis=1)
+
+    def naturals(self, params: Params, wide: int) -> np.ndarray:
+        columns, logs = len(self.nodes), np.log(self.units[1])
+        (groups, _, sets) = next(iter(params.bundles[self.bundles[0].name].values())).shape[:3]
+        eta = np.empty((groups, columns, sets, 3))
+        for bundle, at in self.positions():
+            eta[:, at] = bundle.family.natural(params.bundles[bundle.name])
+        eta[..., 0] += logs[:, None]
+        constants = eta[..., 0].sum(axis=1)[..., None] if wide == 1 + 2 * columns else eta[..., 0].swapaxes(1, 2)
+        return np.concatenate([constants, eta[..., 1].swapaxes(1, 2), eta[..., 2].swapaxes(1, 2)], axis=2)
+
+    def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
+        columns = len(self.nodes)
+        first = np.swapaxes(totals[..., : totals.shape[2] - 2 * columns], 1, 2)
+        stats = np.empty((len(totals), columns, totals.shape[1], 3))
+        stats[..., 0] = first
+        stats[..., 1] = np.swapaxes(totals[..., -2 * columns : -columns], 1, 2)
+        stats[..., 2] = np.swapaxes(totals[..., -columns:], 1, 2)
+        return {bundle.name: stats[:, at] for bundle, at in self.positions()}
 
 
 def square_form(compiled: Any, units: np.ndarray) -> np.ndarray | None:
@@ -370,6 +418,32 @@ class Codes(Stack):
             found[bundle.name] = own[:, 0] if bundle.alone else own
         return found
 
+    def features(self, data: np.ndarray) -> np.ndarray | None:
+        """A feature for every level of every column, 1 where the row has it."""
+        own = [node.family.features(data[:, place], node.setting) for place, node in enumerate(self.nodes)]
+        return np.concatenate(own, axis=1)
+
+    def naturals(self, params: Params, wide: int) -> np.ndarray:
+        tables: list[Any] = [None] * len(self.nodes)
+        for bundle, at in self.positions():
+            own = np.maximum(bundle.family.natural(params.bundles[bundle.name]), CLAMPED)
+            for place, table in zip(np.arange(len(self.nodes))[at].tolist(), own.swapaxes(0, 1), strict=True):
+                tables[place] = table
+        return np.concatenate(tables, axis=-1)
+
+    def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
+        ends = np.cumsum([bundle_width(node) for node in self.nodes])[:-1]
+        parts = np.split(totals, ends, axis=-1)
+        return {
+            bundle.name: np.stack([parts[place] for place in np.arange(len(self.nodes))[at]], axis=1)
+            for bundle, at in self.positions()
+        }
+
+
+def bundle_width(node: Node) -> int:
+    """How many features a node has."""
+    return node.family.width(node.setting)
+
 
 def _starts(sizes: list[int]) -> np.ndarray:
     """The first cell of each column when columns follow each other."""
@@ -408,6 +482,9 @@ class JointCodes(Codes):
         parts = [getattr(chunk, place.store)[:, place.slot].astype(np.int32) for place in self.places]
         combined: np.ndarray = self.node.family.combine(np.stack(parts, axis=1))
         return combined
+
+    def features(self, data: np.ndarray) -> None:
+        return None
 
 
 def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:

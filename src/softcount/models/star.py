@@ -21,6 +21,7 @@ from softcount.models.bag_stack import Bag, regrouped
 from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
 from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
+from softcount.models.side_by_side import ProductRows
 from softcount.models.stacks import Codes, JointCodes, Kernels, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthened, rows_of
 from softcount.numerics.twofold import Twofold
@@ -28,6 +29,8 @@ from softcount.table import Settled
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key, Schema
 
+MOST_PRODUCTS = 1 << 23
+"""Cells of a table of features up to which it is made."""
 STACKS: dict[str, type[Stack]] = {
     "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "features": Stack,
 }  # fmt: skip
@@ -207,6 +210,17 @@ class Star(ClassModel):
             _pin(joint, ready.labels)
         weighty = True if ready.weights is None else ready.weights > 0
         return np.flatnonzero(np.isneginf(joint).all(axis=1) & weighty)
+
+    def products(self, ready: Ready) -> ProductRows | None:
+        width = 1 + sum(bundle.width * len(bundle.nodes) for stack in self.stacks for bundle in stack.bundles)
+        if ready.n_rows * width > MOST_PRODUCTS or any(isinstance(stack, Bag) for stack in self.stacks):
+            return None
+        parts = [stack.features(data) for stack, data in zip(self.stacks, ready.data, strict=True)]
+        if any(part is None for part in parts):
+            return None
+        weights = np.ones(ready.n_rows) if ready.weights is None else ready.weights
+        base = float((weights * ready.base).sum())
+        return ProductRows.of(self.stacks, parts, weights, base, ready.labels)
 
     # -- groups
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 Index = Any
+ZERO = np.zeros(())
 SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into two halves whose products are exact
 
 
@@ -101,6 +102,51 @@ class Twofold:
 
     def take(self, index: np.ndarray, axis: int) -> Twofold:
         return Twofold(self.hi.take(index, axis), self.lo.take(index, axis))
+
+
+class Single(Twofold):
+    """The same interface for values of one double: where many rough totals are worth more than a few exact ones."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Single:
+        return cls(values, ZERO)
+
+    @property
+    def value(self) -> np.ndarray:
+        return self.hi
+
+    def __add__(self, other: Twofold) -> Single:
+        return Single(self.hi + other.hi, ZERO)
+
+    def __neg__(self) -> Single:
+        return Single(-self.hi, ZERO)
+
+    def __sub__(self, other: Twofold) -> Single:
+        return Single(self.hi - other.hi, ZERO)
+
+    def __mul__(self, other: Twofold | float | np.ndarray) -> Single:
+        return Single(self.hi * (other.hi if isinstance(other, Twofold) else other), ZERO)
+
+    def __getitem__(self, index: Index) -> Single:
+        return Single(self.hi[index], ZERO)
+
+    def over(self, divisor: Twofold) -> Single:
+        nothing = divisor.hi == 0
+        return Single(np.where(nothing, 0.0, self.hi / np.where(nothing, 1.0, divisor.hi)), ZERO)
+
+    def sum(self, axis: int, keepdims: bool = False) -> Single:
+        return Single(self.hi.sum(axis=axis, keepdims=keepdims), ZERO)
+
+    def spread(self, axis: int) -> Single:
+        return Single(np.expand_dims(self.hi, axis), ZERO)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Single:
+        return Single(np.broadcast_to(self.hi, shape), ZERO)
+
+    def take(self, index: np.ndarray, axis: int) -> Single:
+        return Single(self.hi.take(index, axis), ZERO)
 
 
 def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:

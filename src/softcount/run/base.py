@@ -37,6 +37,16 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     return result
 
 
+class AtOnce:
+    """Runs work where it is called, one task after another."""
+
+    n_jobs = 1
+    shares_memory = True
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        return map(work, tasks)
+
+
 class PoolRunner:
     """Runs work over tasks in a pool of `n_jobs` workers, made when it is first needed."""
 

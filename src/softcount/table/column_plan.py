@@ -44,10 +44,10 @@ def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Anchors and scales of all columns of a block of finite numbers."""
     # Work on values divided by their largest power of two: differences of numbers near 1e308 would overflow.
     largest = np.frexp(np.max(np.abs(block), axis=0))[1]
-    unit = np.ldexp(block, -largest)
-    middle = np.median(unit, axis=0)
-    apart = np.abs(unit - middle)
-    half, most = np.median(apart, axis=0), np.max(apart, axis=0)
+    unit = np.ascontiguousarray(np.ldexp(block, -largest).T)  # medians of long rows are found twice as fast
+    middle = np.median(unit, axis=1)
+    apart = np.abs(unit - middle[:, None])
+    half, most = np.median(apart, axis=1), np.max(apart, axis=1)
     typical = np.select([half > 0, most > 0], [half, most], np.abs(middle))
     power = np.where(typical > 0, -np.round(np.log2(np.where(typical > 0, typical, 1.0))) - largest, 0)
     scale = np.ldexp(1.0, np.clip(power, -1_022, 1_023).astype(int))

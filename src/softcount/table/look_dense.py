@@ -86,16 +86,20 @@ def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
     plain = _plain_anchors(head)
     constant = _constant_columns(array, head)
     spoken = {*request.kinds, *request.levels}
-    return [
-        _look_float(array, place, head, plain[place], request)
-        if place in spoken or constant[place]
-        else (_real(place, plain[place]), "")
-        for place in range(array.shape[1])
-    ]
+    simple = bool(np.isfinite(head).all())
+
+    def look(place: int) -> tuple[ColumnPlan, str]:
+        said = request.kinds.get(place)
+        if constant[place] or (place in spoken and not (simple and said == Kind.REAL and place not in request.levels)):
+            return _look_float(array, place, head, plain[place], request)
+        return _real(place, plain[place], said is not None), ""
+
+    return [look(place) for place in range(array.shape[1])]
 
 
-def _real(place: int, anchor: Anchor) -> ColumnPlan:
-    kept = Field(place, Kind.REAL, "numbers", anchor=anchor.at, scale=anchor.scale)
+def _real(place: int, anchor: Anchor, declared: bool) -> ColumnPlan:
+    why = "declared" if declared else "numbers"
+    kept = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=declared)
     return ColumnPlan(kept, number_like=True, plain=anchor)
 
 

@@ -102,6 +102,11 @@ class Schema:
         """The fields of one array of a chunk, in slot order."""
         return tuple(spec for spec in self.used if self.places[spec.key].store == store)
 
+    def is_plain(self, width: int) -> bool:
+        """Whether so many columns known by their places are numbers that may be any, all of them used."""
+        plain = len(self.fields) == width and self.missing == MISSING
+        return plain and all(x.key == i and x.used and x.kind is Kind.REAL for i, x in enumerate(self.fields))
+
     @property
     def texts(self) -> list[Key]:
         """The columns of text that are used."""

@@ -1,0 +1,194 @@
+"""Many starts climbed side by side: one product scores the groups of all of them, another counts for all.
+
+Every start has its own leaps, kept where they gain. Totals are plain doubles, so what a race comes to is near the top
+of a hill, not on it: the best is climbed on with all digits by `learn/em.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from softcount.learn.rules import Stop
+from softcount.models.nodes import Params
+from softcount.models.side_by_side import SideBySide, Statistics
+
+MEMORY = 6
+"""Maps looked back on."""
+RIDGE = 1e-10
+"""Of a direction's length squared: directions that the last maps hardly tell apart are left alone."""
+ROUNDING = 1e-11
+"""Relative fall that is rounding of totals in one double."""
+NEAR = 1e-7
+"""Gain still to come, in proportion to the objective, below which a start has arrived."""
+FADING = 0.9
+"""What is left, pass by pass, of how slow a set has been: after a refused leap the next ones know little."""
+OFTEN = 4
+"""Passes after which coordinates are weighed anew."""
+CALM = 2
+
+
+class Race:
+    """Sets of parameters on their way up: where each is, how it got there, and where it tries to go next."""
+
+    statistics: Statistics
+    here: Params
+    mapped: Params
+
+    def __init__(self, many: SideBySide, params: Params, owners: np.ndarray, stop: Stop) -> None:
+        self.many, self.leaping, self.upcoming, self.tol = many, stop.accelerate, params, max(stop.tol, NEAR)
+        self.owners, sets = owners, len(owners)
+        self.met = [frozenset({int(owner)}) for owner in owners]
+        self.units = 0.0
+        self.watch: Callable[[Race], None] | None = None
+        self.mass = float(np.sum(many.rows.weights)) / (sets if many.rows.weights.ndim > 1 else 1)
+        self.heights = np.full(sets, -np.inf)
+        self.arrived = np.zeros(sets, dtype=bool)
+        self.traces: list[np.ndarray] = []
+        self.passes = 0
+        self._leapt = np.zeros(sets, dtype=bool)
+        self._calm = np.zeros(sets, dtype=int)
+        self._longest = np.full(sets, 4.0)
+        self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._turns: list[np.ndarray] = []
+        self._moves: list[np.ndarray] = []
+        self._known: list[np.ndarray] = []
+        self._weights = np.zeros((0, 0))
+        self._slowness = np.zeros(sets)
+        self._vectors: np.ndarray | None = None
+
+    @property
+    def sets(self) -> int:
+        return len(self.heights)
+
+    def measured(self, units: float) -> None:
+        """Told what the columns' units add to the objective: tolerances are in proportion to the rest."""
+        self.units = units
+
+    def run(self, passes: int, plain: bool = False) -> None:
+        """So many passes over the rows, or until every set has arrived; `plain` maps look neither back nor ahead."""
+        for _ in range(passes):
+            if self.arrived.all():
+                return
+            self._pass(plain)
+
+    def _pass(self, plain: bool) -> None:
+        many, params = self.many, self.upcoming
+        stats, heights = many.expected(params)
+        fresh = many.estimate(stats)
+        spare = ROUNDING * np.maximum(1.0, np.abs(heights))
+        with np.errstate(invalid="ignore"):
+            higher = ~(heights < self.heights - spare)
+        if higher.all() or not self.passes:
+            higher[:] = True
+            self.here, self.mapped, self.statistics = params, fresh, stats
+            self.heights = heights
+        else:
+            self.here, self.mapped = many.either(higher, params, self.here), many.either(higher, fresh, self.mapped)
+            self.statistics = many.chosen(higher, stats, self.statistics)
+            self.heights = np.where(higher, heights, self.heights)
+        self.arrived |= ~higher & ~self._leapt  # a plain map falls by rounding alone
+        self.passes += 1
+        self.traces.append(self.heights)
+        if self.watch is not None:
+            self.watch(self)
+        self._leapt = np.zeros(self.sets, dtype=bool)
+        self.upcoming = self.mapped
+        if not plain:
+            self._look_ahead(params, fresh, higher)
+
+    def _look_ahead(self, params: Params, fresh: Params, higher: np.ndarray) -> None:
+        """Take in the maps just made; leap where they lead somewhere, rest where they hardly move."""
+        many = self.many
+        points = many.vectors(params) if self._vectors is None else self._vectors
+        ends = many.vectors(fresh)
+        steps = ends - points
+        if self.passes % OFTEN == 0 or len(self._weights) != self.sets:
+            self._weights = many.weights(self.here)
+        weights = self._weights
+        for known in self._known:
+            known &= higher  # the ground was not what the earlier maps made of it
+        self._longest = np.where(higher, self._longest, np.maximum(self._longest / 2, 2.0))
+        if self._last is not None:
+            before, step, known = self._last
+            turns = steps - step
+            for kept, new in (
+                (self._turns, turns), (self._moves, points - before + turns), (self._known, known & higher),
+            ):  # fmt: skip
+                kept.append(new)
+                del kept[:-MEMORY]
+        self._last = points, steps, higher
+        heading, looked = self._heading(steps, weights)
+        ahead, along = heading * weights, steps * weights
+        square = (along * along).sum(axis=1)
+        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
+        self._slowness = slow = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
+        with np.errstate(invalid="ignore"):
+            left = 0.5 * self.mass * square * slow / np.maximum(1.0, np.abs(self.heights - self.units))
+            little = looked & (stretch > 0) & (left <= self.tol) & higher
+        self._calm = np.where(little, self._calm + 1, 0)
+        self.arrived |= self._calm >= CALM
+        self._vectors = ends
+        if not self.leaping:
+            return
+        length = np.sqrt((ahead * ahead).sum(axis=1))
+        far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
+        leaping = looked & higher & (stretch > 0) & np.isfinite(length) & ~self.arrived
+        if not leaping.any():
+            self._vectors = ends if higher.all() else None
+            return
+        self._longest = np.where(leaping & (far < 1.0), 2.0 * self._longest, self._longest)
+        there = np.where(leaping[:, None], points + far[:, None] * heading, ends)
+        leap = many.moved(there, self.mapped)
+        self.upcoming = leap if leaping.all() else many.either(leaping, leap, self.mapped)
+        self._leapt, self._vectors = leaping, None
+
+    def _heading(self, steps: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From here to where the maps would come to rest, and for which sets there is anything to tell it by."""
+        if not self._turns:
+            return steps, np.zeros(self.sets, dtype=bool)
+        both = np.array(self._known).T  # sets x differences
+        moves = np.array(self._moves).transpose(1, 0, 2)
+        seen = np.array(self._turns).transpose(1, 0, 2) * weights[:, None] * both[..., None]
+        lengths = np.sqrt((seen * seen).sum(axis=2))
+        lengths[lengths == 0] = 1.0
+        seen /= lengths[..., None]
+        square = seen @ seen.transpose(0, 2, 1)
+        own = np.arange(square.shape[1])
+        square[:, own, own] += RIDGE
+        shares = np.linalg.solve(square, seen @ (steps * weights)[..., None])[..., 0] / lengths
+        return steps - (shares[:, None] @ moves)[:, 0], both[:, -1]
+
+    def keep(self, places: np.ndarray) -> None:
+        """Go on with some of the sets only."""
+        many = self.many
+        self.here, self.mapped, self.upcoming = (
+            many.some(params, places) for params in (self.here, self.mapped, self.upcoming)
+        )
+        self.statistics = many.some_statistics(self.statistics, places)
+        self.owners, self.met = self.owners[places], [self.met[place] for place in places]
+        self.heights, self.arrived = self.heights[places], self.arrived[places]
+        self._slowness = self._slowness[places]
+        self._leapt, self._calm, self._longest = self._leapt[places], self._calm[places], self._longest[places]
+        for kept in (self.traces, self._turns, self._moves, self._known):
+            kept[:] = [part[places] for part in kept]
+        self._last = (
+            None if self._last is None else (self._last[0][places], self._last[1][places], self._last[2][places])
+        )
+        self._vectors = None if self._vectors is None else self._vectors[places]
+        if many.rows.weights.ndim > 1:
+            self.many = many.weighed(many.rows.weights[places])
+
+    def hopes(self) -> np.ndarray:
+        """An objective that each set may still reach: ten times what its last four passes brought."""
+        before = self.traces[max(0, len(self.traces) - 5)]
+        with np.errstate(invalid="ignore"):
+            gain = np.where(self.arrived | ~np.isfinite(before), 0.0, self.heights - before)
+        return np.asarray(self.heights + 10.0 * gain)
+
+
+def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """The highest set of every owner; of equals the first."""
+    order = np.lexsort([np.arange(len(owners)), -heights, owners])
+    return np.sort(order[np.flatnonzero(np.diff(owners[order], prepend=-1))])

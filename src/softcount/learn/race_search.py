@@ -1,0 +1,149 @@
+"""The best of many starts, raced side by side: the fast way where every score is a product of features.
+
+Sets of parameters are compared now and then: one that has met a spike is mended once, those that have come to the same
+place go on as one, and those that cannot reach the best any more are given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import numpy as np
+
+from softcount.learn.race import Race, best_of_each
+from softcount.learn.rules import Climb
+from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, best_run, owners_of
+from softcount.models.nodes import Params
+from softcount.models.side_by_side import SideBySide
+
+STAGES = (12, 20, 30, 45, 60, 100, 200)
+"""Passes after which sets are compared."""
+
+
+ASTRAY = 1e-6
+"""Of an objective, by which one of plain doubles may differ from that with all digits."""
+
+
+@dataclass(slots=True, eq=False)
+class RaceSearch(Search):
+    """Starts on their way side by side. `spoilt_sets` says which sets of a race hold a group that is none, and
+    `mend_sets` makes other starts of such sets.
+
+    A `rough` search ends where the race does. With `one_each` only the best set of each start makes more than a few
+    passes.
+    """
+
+    spoilt_sets: Callable[[Race], np.ndarray] = lambda race: np.zeros(race.sets, dtype=bool)
+    mend_sets: Callable[[Sequence[Climb]], Params] | None = None
+    rough: bool = False
+    one_each: bool = False
+    given_up: set[int] = field(default_factory=set)
+
+    def best(self, many: SideBySide, params: Params, owners: np.ndarray) -> SearchResult | None:
+        """Where the best of these sets leads; each belongs to a start, its owner. None where products lose too much."""
+        self.of = self.tried = int(owners.max()) + 1
+        interrupted = False
+        try:
+            self._race_all(many, params, owners)
+            if not self.runs or self._astray():
+                return None
+            if not self.ground.exact:
+                self._finals()
+        except KeyboardInterrupt:
+            self.runs = self.runs or [run for run in [self.spare] if run is not None]
+            if not self.runs:
+                raise
+            interrupted = True
+        return self._result(interrupted)
+
+    def _astray(self) -> bool:
+        """Whether the objective of the best set is not what it is with all digits: groups far away and narrow."""
+        best = best_run(self.runs).reached
+        if not self.ground.exact:
+            return False
+        exact = self.table.expected(best.params).log_likelihood + self.table.log_prior(best.params)
+        return not abs(exact - best.objective) <= ASTRAY * best.size
+
+    @property
+    def spiked(self) -> int:
+        return self.tried - len(owners_of(run for run in self.runs if not run.spoilt) | self.given_up)
+
+    def _race_all(self, many: SideBySide, params: Params, owners: np.ndarray) -> None:
+        """All sets raced; those of starts that met nothing but spikes are mended and raced once more."""
+        spoilt = self._raced(many, params, owners)
+        saved = owners_of(self.runs) | self.given_up
+        hopeless = [run for run in spoilt if not run.owners <= saved]
+        if hopeless and self.mend_sets is not None:
+            mended = self.mend_sets([run.reached for run in hopeless])
+            spoilt += self._raced(many, mended, np.array([run.number for run in hopeless]))
+        self.runs += spoilt
+
+    def _raced(self, many: SideBySide, params: Params, owners: np.ndarray) -> list[StartRun]:
+        """Race until all have arrived or been given up; the sound ones join the runs, the spoilt are handed back."""
+        race, most = Race(many, params, owners, self.plan.stop), self.plan.stop.max_iter + 1
+        race.watch = self._tell
+        spoilt: list[StartRun] = []
+        try:
+            race.run(min(FEW, most), plain=True)
+            race.measured(self.ground.units(many.counts(race.statistics, 0)))
+            if self.one_each:
+                race.keep(best_of_each(race.owners, race.heights))
+            for limit in STAGES:
+                race.run(min(limit, most) - race.passes)
+                spoilt += self._sorted_out(race)
+                if race.arrived.all():
+                    break
+        finally:
+            if race.passes:
+                ends = np.flatnonzero(np.isfinite(race.heights)).tolist()
+                self.runs += [self._run_of(race, place, False) for place in ends]
+        return spoilt
+
+    def _sorted_out(self, race: Race) -> list[StartRun]:
+        """Take out of the race what is spoilt, has come to the same place as another, or has no hope."""
+        bad = self.spoilt_sets(race)
+        on = first_of_each(race, bad) & np.isfinite(race.heights)
+        sound = on & ~bad
+        going = sound & (race.hopes() >= race.heights[sound].max(initial=-np.inf))
+        self.given_up |= {owner for place in np.flatnonzero(sound & ~going) for owner in race.met[place]}
+        spoilt = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
+        race.keep(np.flatnonzero(going))
+        return spoilt
+
+    def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
+        """A set of a race as a run by itself."""
+        params, height = race.many.one(race.here, place), float(race.heights[place])
+        counts = race.many.counts(race.statistics, place, height - self.ground.log_prior(params))
+        trace = [float(heights[place]) for heights in race.traces]
+        reached = Climb(params, counts, trace, converged=False, units=race.units)
+        met = race.met[place]
+        return StartRun(reached, self.ground, min(met), race.passes - 1, met, spoilt)
+
+    def _tell(self, race: Race) -> None:
+        """Tell where every set is, the one ahead last."""
+        for place in np.argsort(race.heights, kind="stable") if self.plan.watch is not None else ():
+            watch = self.plan.watching(int(race.owners[place]) + 1, self.of)
+            assert watch is not None
+            watch(race.passes - 1, float(race.heights[place]))
+
+    def _ended(self, best: StartRun, interrupted: bool) -> Climb:
+        if self.rough and best.problem.exact:
+            return best.reached
+        return Search._ended(self, best, interrupted)
+
+
+def first_of_each(race: Race, bad: np.ndarray) -> np.ndarray:
+    """Which sets are left when those that have come to the same place are one: the highest, met by all their starts."""
+    left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
+    order = np.argsort(-race.heights, kind="stable").tolist()
+    groups = cache(partial(race.many.by_group, race.here))
+    for rank, place in enumerate(order):
+        for other in order[:rank]:
+            close = race.heights[other] - race.heights[place] <= near and bad[other] == bad[place]
+            if left[other] and close and alike(groups(other), groups(place)):
+                race.met[other] |= race.met[place]
+                left[place] = False
+                break
+    return left

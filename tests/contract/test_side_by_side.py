@@ -1,0 +1,156 @@
+"""Many sets of parameters at once are what each is by itself: expected counts, estimates, objectives, vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.examples import EXAMPLES, Example, every_example
+from contract.models import memberships
+from softcount.learn.em import climb
+from softcount.learn.groups import Starts, Task
+from softcount.learn.plan import Plan
+from softcount.learn.prepare import prepare
+from softcount.learn.race import Race
+from softcount.learn.rules import Stop
+from softcount.learn.start import drawn_memberships, drawn_together, start_params
+from softcount.models.base import Problem
+from softcount.models.coordinates import Coordinates
+from softcount.models.declared import read_kinds
+from softcount.models.nodes import Imagined, Params
+from softcount.models.side_by_side import SideBySide
+from softcount.run.threads import Threads
+from softcount.table import open_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+SETS = 4
+NO_PRODUCTS = {"student", "gamma", "joint", "text"}
+"""Families whose scores are no product of features, or not of few."""
+
+
+def case(example: Example, how: Any, weights: Any = None) -> tuple[Task, Imagined]:
+    """A mixture of two groups of an example's rows, ready to be searched."""
+    declared = read_kinds(example.kinds)
+    table = open_table(example.table(example.values), kinds=declared.forced, weights=weights)
+    plan = Plan(declared=declared, prior=1.0, estimate=how, stop=Stop(accelerate=True))
+    with Threads(1) as threads:
+        prepared = prepare(table, plan, threads)
+        task = Task(prepared, plan, Starts(2, n_init=SETS, seed=0), threads, prepared.model(2))
+        return task, task.searched(())[1]
+
+
+def sets_of(task: Task, imagined: Imagined) -> list[Params]:
+    """Parameters that drawn memberships imply, of which no two sets are alike."""
+    rows, rng = task.prepared.sketch, np.random.default_rng(0)
+    members = [drawn_memberships(rows, 2, "random", rng) for _ in range(SETS)]
+    return [start_params(task.model, imagined, rows, own) for own in members]
+
+
+def by_itself(task: Task, imagined: Imagined) -> Problem:
+    return Problem(task.model, imagined, [task.model.prepare(task.prepared.sketch.as_heavy_as_the_table())])
+
+
+@every_example
+@pytest.mark.parametrize("how", ["ml", "mean"])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_sets_climb_as_each_does_alone(example: Example, how: Any, weighed: bool) -> None:
+    weights = np.linspace(0.5, 2.0, len(example.values)) if weighed else None
+    task, imagined = case(example, how, weights)
+    many = task.prepared.side_by_side(task.model, imagined)
+    if many is None:
+        holes = any(cell is None for row in example.values for cell in row)
+        assert example.family.name in NO_PRODUCTS or (example.family.block and holes), "this could be raced"
+        return
+    alone, params = sets_of(task, imagined), many.together(sets_of(task, imagined))
+    for _ in range(4):
+        stats, heights = many.expected(params)
+        params = many.estimate(stats)
+    for place, start in enumerate(alone):
+        reached = climb(by_itself(task, imagined), start, Stop(max_iter=3, tol=0.0))
+        assert heights[place] == pytest.approx(reached.trace[-1], rel=1e-9, abs=1e-9)
+        counts = many.counts(stats, place)
+        for name, own in reached.counts.arrays.items():
+            np.testing.assert_allclose(counts[name], own.value, rtol=1e-7, atol=1e-9)
+
+
+@every_example
+def test_vectors_are_those_of_each_set_in_some_order_and_lead_back(example: Example) -> None:
+    task, imagined = case(example, "mean")
+    many = task.prepared.side_by_side(task.model, imagined)
+    if many is None:
+        return
+    alone = sets_of(task, imagined)
+    params = many.together(alone)
+    chart, vectors, weights = Coordinates(task.model, imagined), many.vectors(params), many.weights(params)
+    for place, own in enumerate(alone):
+        np.testing.assert_allclose(np.sort(vectors[place]), np.sort(chart.vector(own)), rtol=1e-12)
+        np.testing.assert_allclose(np.sort(weights[place]), np.sort(chart.weights(own)), rtol=1e-12)
+    back = many.moved(vectors, params)
+    np.testing.assert_allclose(many.vectors(back), vectors, rtol=1e-9, atol=1e-9)
+    floors = many.at_floor(params, many.expected(params)[0])
+    assert floors.shape == (2, SETS)
+
+
+@every_example
+def test_a_race_never_falls_and_is_no_lower_than_plain_maps(example: Example) -> None:
+    task, imagined = case(example, "mean")
+    many = task.prepared.side_by_side(task.model, imagined)
+    if many is None:
+        return
+    params = many.together(sets_of(task, imagined))
+    leaping, plain = (Race(many, params, np.arange(SETS), Stop(accelerate=True)) for _ in range(2))
+    leaping.run(40)
+    plain.run(12, plain=True)
+    traces = np.array(leaping.traces)
+    assert (np.diff(traces, axis=0) >= -1e-10 * np.abs(traces[1:])).all()
+    assert (leaping.heights >= plain.heights - 1e-6 * np.abs(plain.heights)).all()
+
+
+def test_sets_may_be_left_out_on_the_way() -> None:
+    rng = np.random.default_rng(0)
+    table = open_table(np.concatenate([rng.normal(size=(40, 2)), rng.normal(6.0, 1.0, (40, 2))]))
+    plan = Plan(prior=1.0, stop=Stop(accelerate=True))
+    with Threads(1) as threads:
+        prepared = prepare(table, plan, threads)
+        task = Task(prepared, plan, Starts(2, n_init=SETS, seed=0), threads, prepared.model(2))
+        imagined = task.searched(())[1]
+    many = prepared.side_by_side(task.model, imagined)
+    assert many is not None
+    races = [Race(many, many.together(sets_of(task, imagined)), np.arange(SETS), Stop(accelerate=True)) for _ in "ab"]
+    for race in races:
+        race.run(5)
+    races[1].keep(np.array([2, 0]))
+    for race in races:
+        race.run(10)
+    np.testing.assert_allclose(races[1].heights, races[0].heights[[2, 0]], rtol=1e-12)
+    assert races[1].owners.tolist() == [2, 0] and len(races[1].traces[0]) == 2
+
+
+@pytest.mark.parametrize("init", ["k-means++", "k-means", "random", "agglomerative"])
+@pytest.mark.parametrize("known", [False, True])
+def test_starts_drawn_together_are_those_drawn_one_by_one(init: str, known: bool) -> None:
+    rng = np.random.default_rng(3)
+    holed = np.where(rng.random(50) < 0.2, np.nan, rng.normal(size=50))
+    frame = {"x": rng.normal(size=50), "c": rng.choice(list("abc"), 50), "z": holed}
+    labels = np.where(np.arange(50) < 6, np.arange(50) % 3, -1) if known else None
+    plan = Plan(prior="row")
+    with Threads(1) as threads:
+        rows = prepare(open_table(frame, labels=labels), plan, threads).sketch
+    rngs = [[np.random.default_rng(seed) for seed in range(5)] for _ in "ab"]
+    together = drawn_together(rows, 3, init, rngs[0])
+    for place, own in enumerate(rngs[1]):
+        np.testing.assert_array_equal(together[:, place].T, drawn_memberships(rows, 3, init, own))
+
+
+def test_memberships_of_the_contract_start_a_race_too() -> None:
+    """What the contract's mixtures start from is counted alike for many sets and for one."""
+    example = next(e for e in EXAMPLES if e.title == "normal")
+    task, imagined = case(example, "mean")
+    many = task.prepared.side_by_side(task.model, imagined)
+    assert isinstance(many, SideBySide)
+    own = memberships(["uv"[i % 2] for i in range(len(task.prepared.sketch.weights))])
+    both = many.estimate(many.counted(np.stack([own, own[:, ::-1]]).transpose(2, 0, 1)))
+    one = start_params(task.model, imagined, task.prepared.sketch, own)
+    np.testing.assert_allclose(many.vectors(both)[0], many.vectors(many.together([one]))[0], rtol=1e-9)
