@@ -16,7 +16,8 @@ help:
 	@echo "make demo    fit the bundled table and explain a prediction"
 	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
 	@echo "make lint    only ruff, mypy, import layers and seams"
-	@echo "make bench   our speed beside the peers' and the machine's limit"
+	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
+	@echo "             make bench small/kmeans the lines of that part with this word"
 	@echo "make clean   remove the environment and everything the tools made"
 
 demo: $(STAMP)
@@ -39,7 +40,17 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"
-	@$(PY) -m benchmarks
+	@$(PY) -m benchmarks $(PARTS)
+
+# In `make bench small kmeans` the words after bench are its parts, not things to make.
+ifeq (bench,$(firstword $(MAKECMDGOALS)))
+PARTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+ifneq (,$(PARTS))
+.PHONY: $(PARTS)
+$(PARTS): bench
+	@:
+endif
+endif
 
 clean:
 	@rm -rf .venv .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.timing import Result, tables
 
 SUITES = {
+    "small": "small tables everybody knows: naive Bayes, mixtures, k-means beside scikit-learn and StepMix",
     "normal": "normal naive Bayes beside GaussianNB",
     "categorical": "categorical naive Bayes beside CategoricalNB",
     "latent": "an EM iteration of latent classes beside StepMix",
@@ -32,6 +33,9 @@ SUITES = {
 }
 ASKED_FOR = ("kernels",)
 """Suites that run only when named: they have no targets of their own."""
+BY_WORDS = ("small",)
+"""Suites of which some lines can be asked for."""
+NAMES = "suites to run; all but kernels if none is named; small/kmeans,iris runs its lines with both words"
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -39,13 +43,15 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "benchmarks", description=f"Times on this machine.\n\n{listed}", formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="suites to run; all but kernels if none is named")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=NAMES)
     parser.add_argument("--rounds", type=int, default=5, help="how often each thing is timed (5); the best counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     asked = parser.parse_args(given)
-    unknown = [name for name in asked.names if name not in SUITES]
-    if unknown:
-        parser.error(f"there is no suite {unknown[0]!r}. There are: {', '.join(SUITES)}.")
+    for name, _, words in (each.partition("/") for each in asked.names):
+        if name not in SUITES:
+            parser.error(f"there is no suite {name!r}. There are: {', '.join(SUITES)}.")
+        if words and name not in BY_WORDS:
+            parser.error(f"lines can be picked of {', '.join(BY_WORDS)} only, not of {name}.")
     if asked.rounds < 1:
         parser.error("--rounds must be at least 1.")
     return asked
@@ -53,6 +59,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def chosen(asked: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(asked.names)) or [name for name in SUITES if name not in ASKED_FOR]
+
+
+def results(name: str, rounds: int) -> Iterable[Result]:
+    suite, _, words = name.partition("/")
+    run: Callable[..., Iterable[Result]] = import_module(f"benchmarks.{suite}").run
+    return run(rounds, words.split(",")) if words else run(rounds)
 
 
 def machine() -> str:
@@ -68,11 +80,10 @@ def main() -> int:
     found: dict[str, list[Result]] = {}
     for name in chosen(asked):
         begun = time.perf_counter()
-        found[name] = list(import_module(f"benchmarks.{name}").run(asked.rounds))
-        print(
-            f"### {name}: {SUITES[name]}\n\n{tables(found[name])}\n\n({time.perf_counter() - begun:.0f} s)\n",
-            flush=True,
-        )
+        found[name] = list(results(name, asked.rounds))
+        took = time.perf_counter() - begun
+        title = f"### {name}: {SUITES[name.partition('/')[0]]}"
+        print(f"{title}\n\n{tables(found[name])}\n\n({took:.0f} s)\n", flush=True)
     every: list[Any] = [result for results in found.values() for result in results if result.met is not None]
     print(f"{sum(result.met for result in every)} of {len(every)} targets met")
     if asked.json is not None:

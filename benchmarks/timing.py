@@ -86,6 +86,48 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Paired:
+    """Seconds of ours and of a peer; ours at most `most` times the peer's, or below what anybody notices.
+
+    `objectives` are ours and theirs, more is better; with `same`, ours may be lower by this share of theirs at most.
+    """
+
+    work: str
+    ours: float
+    peer: float
+    against: str
+    most: float
+    unnoticed: float = 0.0
+    objectives: tuple[float, float] | None = None
+    same: float | None = None
+
+    @property
+    def is_as_good(self) -> bool:
+        if self.objectives is None or self.same is None:
+            return True
+        ours, theirs = self.objectives
+        return ours >= theirs - self.same * abs(theirs)
+
+    @property
+    def met(self) -> bool:
+        return self.is_as_good and self.ours <= max(self.most * self.peer, self.unnoticed)
+
+    def cells(self) -> list[str]:
+        target = f"{self.most:g}x" + (f" or {spell(self.unnoticed)}" if self.unnoticed else "")
+        told = "" if self.objectives is None else "{:.7g} / {:.7g}".format(*self.objectives)
+        return [
+            self.work, spell(self.ours), f"{self.against} {spell(self.peer)}", f"{self.ours / self.peer:.2f}x", target,
+            word(self.met) + ("" if self.is_as_good else ": worse"), told,
+        ]  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "work": self.work, "ours_seconds": self.ours, "peer": self.against, "peer_seconds": self.peer,
+            "most": self.most, "unnoticed_seconds": self.unnoticed, "met": self.met, "objectives": self.objectives,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Seconds of something by itself on each number of threads."""
 
@@ -101,9 +143,10 @@ class Span:
         return {"work": self.work, "rows": self.rows, "seconds": dict(self.seconds)}
 
 
-Result = Ratio | Bound | Span
+Result = Ratio | Paired | Bound | Span
 
 RATIO_HEAD = ["work", "threads", "ours", "peer", "ratio", "target", "", "limit"]
+PAIRED_HEAD = ["case", "ours", "peer", "ratio", "at most", "", "objective, ours / peer's"]
 BOUND_HEAD = ["work", "measured", "target", "", "beside"]
 SPAN_HEAD = ["work", *(f"{count} threads" if count > 1 else "1 thread" for count in THREADS), "a row"]
 
@@ -199,9 +242,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Ratios, bounds and spans, each in a table of their own."""
+    """Ratios, pairs, bounds and spans, each in a table of their own."""
     parts = []
-    for kind, head in ((Ratio, RATIO_HEAD), (Bound, BOUND_HEAD), (Span, SPAN_HEAD)):
+    for kind, head in ((Ratio, RATIO_HEAD), (Paired, PAIRED_HEAD), (Bound, BOUND_HEAD), (Span, SPAN_HEAD)):
         rows = [result.cells() for result in results if isinstance(result, kind)]
         if rows:
             parts.append(markdown(head, rows))
