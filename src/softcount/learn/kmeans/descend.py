@@ -193,8 +193,7 @@ class Walk:
 class Descent:
     """Where a start ended: J after every assignment and update, in turn, and how it went.
 
-    `turns` are the updates it took, with those of descents before it. `ordered` says that the clusters were put in
-    another order since, so that ties may fall otherwise.
+    `ordered` says that the clusters were put in another order since, so that ties may fall otherwise.
     """
 
     centres: np.ndarray
@@ -203,8 +202,6 @@ class Descent:
     converged: bool
     repaired: int
     members: np.ndarray
-    start: np.ndarray
-    turns: int
     ordered: bool = False
 
     @property
@@ -238,7 +235,7 @@ def descend(engine: Engine, centres: np.ndarray, stop: KMeansStop) -> Descent:
         converged = not changed or (shift <= limit and bool(walk.members.all()))
         if converged:
             break
-    return finished(walk, centres, first, falls, converged)
+    return finished(walk, first, falls, converged)
 
 
 def _variance(walk: Walk, within: float) -> float:
@@ -249,7 +246,7 @@ def _variance(walk: Walk, within: float) -> float:
     return max(within + between, 0.0) / mass / len(middle)
 
 
-def finished(walk: Walk, start: np.ndarray, first: float, falls: list[float], converged: bool) -> Descent:
+def finished(walk: Walk, first: float, falls: list[float], converged: bool) -> Descent:
     """The end of a walk: its cost from the labels, and the costs before by adding up what each step gained."""
     cost = walk.engine.cost(walk.labels, walk.goal.centres)
     steps = np.array(falls)
@@ -262,6 +259,4 @@ def finished(walk: Walk, start: np.ndarray, first: float, falls: list[float], co
         )
     steps = np.maximum(steps, 0.0)
     trace = cost + np.concatenate([np.cumsum(steps[::-1])[::-1], [0.0]])
-    return Descent(
-        walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members, start, len(falls) // 2
-    )
+    return Descent(walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members)

@@ -15,10 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from softcount.errors import DataError
-from softcount.kernels.nearest import Rows, densely, goal_of, squared_norms, squares
+from softcount.kernels.nearest import Rows, squared_norms, squares
 from softcount.learn.kmeans.descend import Descent, Engine, KMeansStop, Walk, descend
+from softcount.learn.kmeans.improve import SAME, best_exchanged, moved_elsewhere
 from softcount.learn.kmeans.points import COMFORTABLE, Frame, Points, frame_of, unit_rows
 from softcount.learn.kmeans.seeds import Draws, distinct
+from softcount.learn.kmeans.together import FewRows, SmallEnd, descend_together
 from softcount.run.threads import Threads, one_blas_thread
 
 WORTH_COMPILING = 1_000_000
@@ -26,24 +28,6 @@ WORTH_COMPILING = 1_000_000
 
 ROUNDS = 16
 """Assignments that a fit takes at least, where a prediction takes one."""
-
-SAME = 1e-9
-"""Costs that differ by less than this, relative to the best, are one optimum."""
-
-TRIES = 3
-"""Tries in a row, per centre, to find a better place for one: with 1, 5 of 30 fits missed the best of iris in six."""
-
-NARROW = 16
-"""Cells of a row up to which a distance is one distance; one between rows of 200 words is a dozen."""
-
-AFFORDED = 2_000_000
-"""Distances that one round of such tries may take: large tables get few of them."""
-
-ENOUGH = 20_000_000
-"""Distances after which no more such tries are begun, however many of them helped."""
-
-EXCHANGED = 200_000
-"""Distances that moves of single rows after one descent may take: 8,000 rows in 8 clusters made 1,987 moves, 23 s."""
 
 FINALISTS = 2
 """Starts of a large table that go on from the sample to all rows."""
@@ -125,7 +109,7 @@ def fit_kmeans(
         kernel = kernels_for(X, wish.clusters * rounds)
         engine = Engine(Points.of(frame.place(X), weights), kernel, threads, wish.unit)
         if isinstance(wish.init, str):
-            best, agreed, notes = drawn(engine, wish)
+            best, agreed, notes = best_drawn(engine, wish)
             best = largest_first(best, weights)
         else:
             centres = frame.inside(given(wish, X.shape[1], names))
@@ -181,89 +165,48 @@ def refuse_far(centres: np.ndarray, dtype: np.dtype) -> None:
         )
 
 
-def drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several drawn starts, how many reached it, and what is to be said."""
-    rng = np.random.default_rng(wish.seed)
     sample, whole = distinct(engine.points, wish.clusters)
-    draws = Draws(sample, rng)
-    starts = [draws.start(wish.init, wish.clusters) for _ in range(wish.n_init)]
+    few, starts, rng = drawn_starts(FewRows.of(sample, wish.unit), wish)
     if wish.n_init == 1:
         return descend(engine, starts[0], wish.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
-    small, stop = replace(engine, points=sample), KMeansStop(wish.stop.max_iter, 0.0)
-    ended = [exchanged(small, descend(small, start, stop), stop) for start in starts]
+    most = wish.stop.max_iter
+    ended = best_exchanged(few, all_ended(replace(engine, points=sample), few, starts, most))
     best = min(ended, key=lambda end: end.cost)
-    better = relocated(small, draws, best, wish)
+    better = moved_elsewhere(few, best, rng, most)
     agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
     notes = [f"{agreed[0]} of {agreed[1]} starts reached the best."]
     if better is not best:
         notes.append("The best was found by moving a centre of the best start elsewhere.")
     if whole:
-        return descend(engine, better.start, KMeansStop(wish.stop.max_iter, 0.0)), agreed, notes
+        order = np.argsort(-np.bincount(better.labels, few.weights, wish.clusters), kind="stable")
+        return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
     notes.append(
         f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine.points):,}."
     )
     return finalists(engine, [better, *ended], wish), agreed, notes
 
 
-def relocated(small: Engine, draws: Draws, best: Descent, wish: Wish) -> Descent:
-    """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
-    stop, failed, spent = KMeansStop(wish.stop.max_iter, 0.0), 0, 0
-    turn = int(len(small.points) * wish.clusters * max(1.0, small.points.cells / NARROW))
-    tries = min(TRIES * wish.clusters, AFFORDED // turn) if wish.clusters > 1 else 0
-    while failed < tries and spent < ENOUGH:
-        again = exchanged(small, descend(small, draws.moved_one(best.centres, failed), stop), stop)
-        failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
-        best = best if failed else again
-        spent += again.turns * turn
-    return best
+def drawn_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
+    """Centres of all starts, drawn again by differences where products cannot tell the rows apart."""
+    rng = np.random.default_rng(wish.seed)
+    starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
+    return (few, starts, rng) if few.is_clear(starts[0]) else drawn_starts(few.by_differences(), wish)
 
 
-def exchanged(small: Engine, end: Descent, stop: KMeansStop) -> Descent:
-    """The end after single rows went where that lowers the cost although their nearest centre is their own.
-
-    Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Each move starts a descent of its own,
-    so that large tables are granted few of them.
-    """
-    for _ in range(EXCHANGED // (len(small.points) * len(end.centres))):
-        if small.unit or not end.converged:
-            return end
-        centres = one_row_moved(small.points, end)
-        if centres is None:
-            return end
-        again = descend(small, centres, stop)
-        again = replace(again, turns=end.turns + again.turns)
-        if not again.cost < end.cost * (1 - SAME):
-            return end
-        end = again
-    return end
+def all_ended(small: Engine, few: FewRows, starts: np.ndarray, most: int) -> list[SmallEnd]:
+    """Where every start ends on few rows: together, or with compiled kernels one after the other."""
+    if not small.kernel.BLOCKED:
+        return descend_together(few, starts, most)
+    ends = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
+    return [SmallEnd(end.centres, end.labels, end.cost, end.converged) for end in ends]
 
 
-def one_row_moved(points: Points, end: Descent) -> np.ndarray | None:
-    """The centres after the single move that lowers the cost most; None where none does."""
-    assert points.weights is not None
-    rows, weights, own = points.rows, points.weights, end.labels
-    mass = np.bincount(own, weights, len(end.centres))
-    apart = squares(rows, goal_of(end.centres, rows.dtype, mass, mass[:0]))
-    here = np.arange(len(own))
-    alone = mass[own] <= weights
-    leaving = np.where(alone, 0.0, apart[here, own] * mass[own] / np.where(alone, 1.0, mass[own] - weights))
-    joining = apart * mass / np.maximum(mass + weights[:, None], 1e-300)
-    joining[here, own] = np.inf
-    gain = weights * (leaving - joining.min(axis=1))
-    row = int(gain.argmax())
-    if not gain[row] > SAME * end.cost:
-        return None
-    centres, old, new = end.centres.copy(), own[row], int(joining[row].argmin())
-    cells = densely(rows[[row]])[0]
-    centres[old] += (centres[old] - cells) * weights[row] / (mass[old] - weights[row])
-    centres[new] += (cells - centres[new]) * weights[row] / (mass[new] + weights[row])
-    return centres
-
-
-def finalists(engine: Engine, ended: list[Descent], wish: Wish) -> Descent:
+def finalists(engine: Engine, ended: list[SmallEnd], wish: Wish) -> Descent:
     """The best on all rows of the few best on the sample that differ."""
-    chosen: list[Descent] = []
+    chosen: list[SmallEnd] = []
     for end in sorted(ended, key=lambda end: end.cost):
         if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
             chosen.append(end)
@@ -273,6 +216,8 @@ def finalists(engine: Engine, ended: list[Descent], wish: Wish) -> Descent:
 def largest_first(end: Descent, weights: np.ndarray | None) -> Descent:
     """Clusters by falling weight, then by their centres: what was drawn first means nothing."""
     order = np.lexsort([*end.centres.T[::-1], -np.bincount(end.labels, weights, len(end.centres))])
+    if (order[1:] > order[:-1]).all():
+        return end
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     return replace(end, centres=end.centres[order], labels=places[end.labels], members=end.members[order], ordered=True)

@@ -129,10 +129,9 @@ def _scale(largest: float, dtype: np.dtype) -> float:
 
 def _anchor(X: np.ndarray) -> np.ndarray:
     """Per column: the median of some rows where it is far from zero for its spread, else zero."""
-    some = X[:: max(1, len(X) // LOOKED_AT)].astype(np.float64)
-    half = some / 2
-    middle = np.median(half, axis=0)
-    typical = np.median(np.abs(half - middle), axis=0)
+    half = X[:: -(-len(X) // LOOKED_AT)].T.astype(np.float64, order="C") / 2
+    middle = np.median(half, axis=1)
+    typical = np.median(np.abs(half - middle[:, None]), axis=1)
     # In the rows' own precision, so that subtracting it is one rounding.
     return np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(X.dtype).astype(np.float64)
 

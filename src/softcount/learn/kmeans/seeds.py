@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from softcount.errors import DataError
-from softcount.kernels.nearest import Rows, densely, goal_of, squared_norms, squares
+from softcount.kernels.nearest import Rows
 from softcount.learn.kmeans.points import Points
+from softcount.learn.kmeans.together import FewRows
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
@@ -23,13 +24,31 @@ def distinct(points: Points, clusters: int) -> tuple[Points, bool]:
     """
     weights = np.ones(len(points)) if points.weights is None else points.weights
     if not sparse.issparse(points.rows) and len(points) <= SAMPLE:
-        rows, which = np.unique(points.rows + points.rows.dtype.type(0), axis=0, return_inverse=True)
-        return Points.of(rows, np.bincount(which.ravel(), weights)), True
+        order, first = in_order(points.rows)
+        return Points.of(points.rows[order[first]], np.add.reduceat(weights[order], np.flatnonzero(first))), True
     hashes = row_hashes(points.rows)
     _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
     summed = np.bincount(which, weights)
     most = max(SAMPLE, PER_CENTRE * clusters)
     return Points.of(points.rows[first[:most]], summed[:most]), len(first) <= most
+
+
+def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the rows sorted by their first cell, then the next; and which of these differ from the one before.
+
+    A column only sorts what those before it left equal: of 1,797 rows of 64 pixels a fifth of the time of np.unique.
+    """
+    order, first = np.arange(len(rows)), np.zeros(len(rows), bool)
+    first[:1] = True
+    for cells in rows.T:
+        equal = np.flatnonzero(~(first & np.append(first[1:], True)))
+        if not len(equal):
+            break
+        here = order[equal]
+        order[equal] = here[np.lexsort((cells[here], np.cumsum(first)[equal]))]
+        values = cells[order[equal]]
+        first[equal[1:]] |= values[1:] != values[:-1]
+    return order, first
 
 
 def row_hashes(rows: Rows) -> np.ndarray:
@@ -56,67 +75,49 @@ def _mixed(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 class Draws:
-    """Centres drawn from some distinct rows by weight and squared distance."""
+    """Centres drawn from some rows by weight and squared distance, for several starts at once."""
 
-    def __init__(self, points: Points, rng: np.random.Generator) -> None:
-        assert points.weights is not None
-        self.rows, self.weights, self.rng = points.rows, points.weights, rng
-        self.norms = squared_norms(points.rows)
+    def __init__(self, few: FewRows, rng: np.random.Generator) -> None:
+        self.few, self.rng = few, rng
 
-    def start(self, init: str, clusters: int) -> np.ndarray:
-        """Centres by name of the method."""
+    def starts(self, init: str, clusters: int, count: int) -> np.ndarray:
+        """(starts x clusters x columns) centres by name of the method."""
         if init == "random":
-            return self.cells(self.different(clusters))
+            return self.few.cells(np.array([self.different(clusters) for _ in range(count)]))
         if init == "k-means++":
-            return self.cells(self.plus_plus(clusters))
+            return self.few.cells(self.plus_plus(clusters, count, 2 + int(np.log(clusters))))
         raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
-
-    def cells(self, chosen: np.ndarray) -> np.ndarray:
-        return densely(self.rows[chosen])
 
     def different(self, clusters: int) -> np.ndarray:
         """Rows drawn by weight, no row twice while there are others."""
-        some = min(clusters, len(self.weights))
+        weights = self.few.weights
+        some = min(clusters, len(weights))
         # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
-        share = np.maximum(self.weights / self.weights.sum(), 1e-300)
-        drawn = self.rng.choice(len(self.weights), some, replace=False, p=share)
-        return np.resize(drawn, clusters)
+        share = np.maximum(weights / weights.sum(), 1e-300)
+        return np.resize(self.rng.choice(len(weights), some, replace=False, p=share), clusters)
 
-    def plus_plus(self, clusters: int) -> np.ndarray:
-        """k-means++: the first row by weight, each next by weight times squared distance to the nearest so far."""
-        chosen = [self.by(self.weights)]
-        nearest = self.apart(chosen[0])
-        while len(chosen) < clusters:
-            chosen.append(self.by(self.weights * nearest))
-            nearest = np.minimum(nearest, self.apart(chosen[-1]))
-        return np.array(chosen)
+    def plus_plus(self, clusters: int, count: int, looks: int = 1) -> np.ndarray:
+        """(starts x clusters) rows by k-means++: the first by weight, each next by that times squared distance.
 
-    def by(self, share: np.ndarray) -> int:
-        """One row drawn in proportion; where nothing is left to draw, any row."""
-        total = np.cumsum(share)
-        if not total[-1] > 0:
-            return int(self.rng.integers(len(share)))
-        drawn = np.searchsorted(total, self.rng.random() * total[-1], side="right")
-        return min(int(drawn), int(np.flatnonzero(share)[-1]))
-
-    def apart(self, row: int) -> np.ndarray:
-        """Squared distance of every row from one of them."""
-        if sparse.issparse(self.rows):
-            products = np.asarray((self.rows @ self.rows[[row]].T).todense()).ravel()
-            apart: np.ndarray = np.maximum(self.norms + self.norms[row] - 2.0 * products, 0.0)
-            apart[row] = 0.0
-            return apart
-        return np.asarray(np.square(densely(self.rows) - densely(self.rows[[row]])).sum(axis=1))
-
-    def moved_one(self, centres: np.ndarray, rank: int) -> np.ndarray:
-        """The centres with one of them put on a row drawn by weight times squared distance to the nearest.
-
-        Which one: that whose rows would lose least by their second nearest centre, or the next by `rank`.
+        The distance is that to the nearest so far. Of several looks the row counts that leaves the least cost.
         """
-        apart = squares(self.rows, goal_of(centres, self.rows.dtype, centres[:, 0], centres[:0, 0]))
-        two = np.partition(apart, 1, axis=1)[:, :2]
-        loss = np.bincount(apart.argmin(axis=1), self.weights * (two[:, 1] - two[:, 0]), len(centres))
-        moved = centres.copy()
-        least = np.argsort(loss, kind="stable")[rank % len(centres)]
-        moved[least] = self.cells(np.array([self.by(self.weights * two[:, 0])]))[0]
-        return moved
+        few, starts = self.few, np.arange(count)
+        chosen = np.empty((count, clusters), np.int64)
+        chosen[:, 0] = drawn(few.weights, self.rng.random(count))
+        nearest = few.squares(few.cells(chosen[:, 0]))
+        for at in range(1, clusters):
+            rows = np.array([drawn(few.weights * near, self.rng.random(looks)) for near in nearest])
+            after = few.squares(few.cells(rows.ravel())).reshape(count, looks, -1)
+            np.minimum(after, nearest[:, None], out=after)
+            best = (after @ few.weights).argmin(axis=1)
+            chosen[:, at], nearest = rows[starts, best], after[starts, best]
+        return chosen
+
+
+def drawn(share: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Rows drawn in proportion, by numbers between 0 and 1; where nothing is left to draw, any row."""
+    if not share.any():
+        return (at * len(share)).astype(np.int64)
+    total = np.cumsum(share)
+    last = len(share) - 1 - int((share[::-1] > 0).argmax())
+    return np.asarray(np.minimum(np.searchsorted(total, at * total[-1], side="right"), last))
