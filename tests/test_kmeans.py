@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,10 +18,12 @@ import kmeans_oracle as oracle
 import softcount as sc
 from softcount.kernels import bounded, nearest
 from softcount.learn.kmeans import fit_kmeans as learn
+from softcount.learn.kmeans import improve, together
 from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
 from softcount.learn.kmeans.fit_kmeans import lloyd
 from softcount.learn.kmeans.points import Points
-from softcount.learn.kmeans.seeds import Draws
+from softcount.learn.kmeans.seeds import Draws, in_order
+from softcount.learn.kmeans.together import FewRows, descend_together
 from softcount.run.threads import Threads
 
 OPTIMA = [
@@ -161,7 +166,7 @@ def test_wide_sparse_rows_stay_sparse_and_give_the_clusters_of_dense_ones(make, 
 
 def no_large_array(toarray):
     def checked(rows, *args, **kwargs):
-        assert np.prod(rows.shape) <= 3 * 400, f"{rows.shape} made dense"
+        assert np.prod(rows.shape) <= 10 * 3 * 400, f"{rows.shape} made dense"  # the centres of ten starts
         return toarray(rows, *args, **kwargs)
 
     return checked
@@ -175,10 +180,10 @@ def test_centres_are_drawn_by_squared_distance_times_weight():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [5.0, 1.0]])
     weights = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
     law = oracle.plus_plus_law(rows.tolist(), weights.tolist(), 3)
-    draws = Draws(Points.of(rows, weights), np.random.default_rng(7))
+    draws = Draws(FewRows.of(Points.of(rows, weights), unit=False), np.random.default_rng(7))
     seen = dict.fromkeys(law, 0)
-    for _ in range(6_000):
-        seen[tuple(draws.plus_plus(3).tolist())] += 1
+    for start in draws.plus_plus(3, 6_000).tolist():
+        seen[tuple(start)] += 1
     expected = np.array(list(law.values())) * 6_000
     assert sum(law.values()) == pytest.approx(1.0)
     assert stats.chisquare(list(seen.values()), expected).pvalue > 1e-3
@@ -187,7 +192,7 @@ def test_centres_are_drawn_by_squared_distance_times_weight():
 
 
 def test_random_starts_are_rows_no_two_the_same():
-    draws = Draws(Points.of(np.arange(6.0)[:, None], np.ones(6)), np.random.default_rng(0))
+    draws = Draws(FewRows.of(Points.of(np.arange(6.0)[:, None], np.ones(6)), unit=False), np.random.default_rng(0))
     assert all(len(set(draws.different(6).tolist())) == 6 for _ in range(20))
     assert sc.KMeans(3, init="random", random_state=0).fit(blobs()).converged_
 
@@ -508,8 +513,107 @@ def test_clusters_that_an_early_stop_leaves_empty_are_not_blamed_on_the_rows():
 
 
 def test_the_search_for_better_starts_has_an_end(monkeypatch):
-    moves = []
-    move = learn.one_row_moved
-    monkeypatch.setattr(learn, "one_row_moved", lambda *what: moves.append(1) or move(*what))
+    sweeps = []
+    weigh = improve.weigh_moves
+    monkeypatch.setattr(improve, "weigh_moves", lambda *what: sweeps.append(1) or weigh(*what))
     sc.KMeans(8, n_init=2, random_state=0).fit(np.random.default_rng(0).normal(size=(4000, 4)))
-    assert len(moves) < 200
+    assert len(sweeps) < 200
+
+
+# Many starts on few rows
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("few", [0, 1 << 60])
+def test_starts_descended_together_end_where_each_ends_alone(few, form, monkeypatch):
+    monkeypatch.setattr(together, "FEW", few)  # sums counted anew, or by what changed
+    X, weights = blobs(200, 5, 6, spread=2.0), np.random.default_rng(1).integers(1, 4, 200).astype(float)
+    starts = np.stack([X[np.random.default_rng(seed).choice(200, 6, replace=False)] for seed in range(7)])
+    ends = descend_together(FewRows.of(Points.of(form(X), weights), unit=False), starts, 300)
+    for start, end in zip(starts, ends, strict=True):
+        centres, labels, trace = oracle.lloyd(X, weights, start)
+        assert end.labels.tolist() == labels and end.converged
+        np.testing.assert_allclose(end.centres, centres, atol=1e-12)
+        assert end.cost == pytest.approx(trace[-1], rel=1e-12)
+
+
+def test_a_start_with_empty_clusters_gets_the_farthest_rows_beside_others():
+    X = blobs(60)
+    far = np.full((1, 3), 1e3)
+    starts = np.stack([np.vstack([X[:2], far, far]), X[:4]])
+    few = FewRows.of(Points.of(X, None), unit=False)
+    for end in descend_together(few, starts, 300):
+        assert end.converged and set(end.labels) == {0, 1, 2, 3}
+        labels, cost = end.labels, oracle.cost(X, few.weights, end.labels, end.centres)
+        assert labels.tolist() == [oracle.nearest(row, end.centres) for row in X]
+        assert end.cost == pytest.approx(cost, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape, clusters", [((80, 2), 5), ((60, 30), 4)])
+def test_after_the_exchange_no_single_row_can_lower_the_cost(shape, clusters):
+    """In noise of many columns Lloyd's steps stop early: moving a row moves both centres, which they do not see."""
+    rng = np.random.default_rng(3)
+    X, weights = rng.normal(size=shape), rng.integers(1, 4, shape[0]).astype(float)
+    few = FewRows.of(Points.of(X, weights), unit=False)
+    before = descend_together(few, X[None, :clusters], 300)[0]
+    after = improve.exchanged(few, before, improve.LAST_SWEEPS)
+    assert after.cost < before.cost
+    means = oracle.means(X, weights, after.labels, after.centres)
+    np.testing.assert_allclose(after.centres, means, atol=1e-12)
+    for row in range(len(X)):
+        for other in range(clusters):
+            labels = after.labels.copy()
+            labels[row] = other
+            moved = oracle.means(X, weights, labels, after.centres)
+            assert oracle.cost(X, weights, labels, moved) > after.cost * (1 - 1e-8)
+
+
+def test_a_centre_is_moved_to_where_the_cost_falls_most():
+    """Two centres in one blob and one between two: Lloyd's steps do not leave it, one move of a centre does."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)) * 0.1 + middle for middle in ([0, 0], [10, 0], [10, 10])])
+    few = FewRows.of(Points.of(X, None), unit=False)
+    stuck = descend_together(few, np.array([[[-0.1, 0.0], [0.1, 0.0], [10.0, 5.0]]]), 300)[0]
+    assert len({*stuck.labels[40:].tolist()}) == 1
+    found = improve.moved_elsewhere(few, stuck, np.random.default_rng(0), 300)
+    assert agree(found.labels, np.repeat([0, 1, 2], 40))
+
+
+def test_of_several_looks_the_row_that_leaves_least_is_taken():
+    X = blobs(300, 2, 6)
+    few = FewRows.of(Points.of(X, None), unit=False)
+    cost = {
+        looks: [
+            few.squares(few.cells(start)).min(axis=0).sum()
+            for start in Draws(few, np.random.default_rng(0)).plus_plus(6, 200, looks)
+        ]
+        for looks in (1, 4)
+    }
+    assert np.mean(cost[4]) < 0.8 * np.mean(cost[1])
+
+
+def test_rows_that_differ_by_less_than_products_round_are_still_told_apart():
+    """At 1e8 from the middle a product of float64 is right to two units; the blobs here are one apart."""
+    rng = np.random.default_rng(0)
+    places = np.array([[1e8, 0.0], [1e8, 1.0], [-1e8, 0.0], [-1e8, 1.0]])
+    X = np.repeat(places, 25, axis=0) + rng.normal(size=(100, 2)) * 0.02
+    few = FewRows.of(Points.of(X, None), unit=False)
+    assert not few.is_clear(places)
+    model = sc.KMeans(4, random_state=0).fit(X)
+    assert agree(model.labels_, np.repeat(np.arange(4), 25))
+
+
+@given(st.integers(0, 10_000))
+def test_rows_are_sorted_and_told_apart_as_numpy_does(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-1, 2, (rng.integers(1, 40), rng.integers(1, 5))) * rng.choice([1.0, -0.0, 1e300])
+    order, first = in_order(rows)
+    expected, counts = np.unique(rows + 0.0, axis=0, return_counts=True)
+    np.testing.assert_array_equal(rows[order[first]], expected)
+    np.testing.assert_array_equal(np.diff(np.append(np.flatnonzero(first), len(rows))), counts)
+
+
+def test_few_starts_need_nothing_compiled():
+    code = "import sys, numpy as np, softcount as sc; sc.KMeans(3).fit(np.eye(9)); print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]

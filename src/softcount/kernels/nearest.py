@@ -219,8 +219,10 @@ def _row_sums(cells: np.ndarray, like: Rows) -> np.ndarray:
 
 
 def _falls(rows: Rows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    was = np.where(before >= 0, spread(rows, before, centres), 0.0)
-    return np.asarray(was - spread(rows, now, centres))
+    fall = -spread(rows, now, centres)
+    if (before >= 0).any():
+        fall += np.where(before >= 0, spread(rows, before, centres), 0.0)
+    return fall
 
 
 def recount(rows: Rows, state: State, centres: np.ndarray) -> MovedCentres:

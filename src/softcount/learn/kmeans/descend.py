@@ -82,7 +82,7 @@ class Engine:
 class Walk:
     """Centres on their way down: labels, bounds and sums that belong together."""
 
-    __slots__ = ("bounded", "engine", "goal", "mass", "members", "repaired", "since", "state", "sums")
+    __slots__ = ("bounded", "engine", "goal", "is_counted", "mass", "members", "repaired", "since", "state", "sums")
 
     def __init__(self, engine: Engine, centres: np.ndarray) -> None:
         dtype = engine.points.rows.dtype
@@ -93,7 +93,7 @@ class Walk:
         self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
         self.members = np.zeros(len(centres), np.int64)
         self.since = self.repaired = 0
-        self.bounded = False
+        self.bounded = self.is_counted = False
 
     @property
     def labels(self) -> np.ndarray:
@@ -104,7 +104,8 @@ class Walk:
         moved = self.engine.advance(self.state, self.goal)
         self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
         self.members = self.members + moved.members
-        self.since += 1 if moved.changed else 0
+        self.since += self.is_counted and moved.changed > 0
+        self.is_counted = True
         self.bounded = self.bounded or moved.changed < CALM * len(self.labels)
         return moved.fall, moved.changed
 

@@ -197,8 +197,8 @@ def drawn_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.rand
 
 
 def all_ended(small: Engine, few: FewRows, starts: np.ndarray, most: int) -> list[SmallEnd]:
-    """Where every start ends on few rows: together, or with compiled kernels one after the other."""
-    if not small.kernel.BLOCKED:
+    """Where every start ends on few rows: together, or one by one where kernels are compiled or rows are too many."""
+    if not small.kernel.BLOCKED and few.has_room(starts.shape[1]):
         return descend_together(few, starts, most)
     ends = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
     return [SmallEnd(end.centres, end.labels, end.cost, end.converged) for end in ends]

@@ -8,7 +8,7 @@ from scipy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows
 from softcount.learn.kmeans.points import Points
-from softcount.learn.kmeans.together import FewRows
+from softcount.learn.kmeans.together import TILE, FewRows
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
@@ -85,7 +85,10 @@ class Draws:
         if init == "random":
             return self.few.cells(np.array([self.different(clusters) for _ in range(count)]))
         if init == "k-means++":
-            return self.few.cells(self.plus_plus(clusters, count, 2 + int(np.log(clusters))))
+            looks = 2 + int(np.log(clusters))
+            most = max(1, TILE // (looks * len(self.few)))
+            parts = [self.plus_plus(clusters, min(most, count - at), looks) for at in range(0, count, most)]
+            return self.few.cells(np.concatenate(parts))
         raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
 
     def different(self, clusters: int) -> np.ndarray:

@@ -19,6 +19,9 @@ from softcount.learn.kmeans.points import Points, unit_rows
 TILE = 1 << 19
 """Scores held at once, unless one start has more."""
 
+ROOM = 1 << 22
+"""Scores of one start beyond which starts are not held in memory like this."""
+
 FEW = 1 << 20
 """Products up to which the sums of all clusters are counted anew: taking apart which rows changed costs as much."""
 
@@ -65,6 +68,14 @@ class FewRows:
     def __len__(self) -> int:
         return len(self.weights)
 
+    @property
+    def size(self) -> int:
+        """How many cells there are, or are stored."""
+        return int(self.rows.nnz if sparse.issparse(self.rows) else self.rows.size)
+
+    def has_room(self, clusters: int) -> bool:
+        return len(self) * clusters <= ROOM
+
     def scores(self, centres: np.ndarray) -> np.ndarray:
         """(centres x rows) half the squared distance less half the row's own square, which all centres share."""
         half = np.einsum("kj,kj->k", centres, centres) / 2
@@ -103,7 +114,7 @@ class FewRows:
 
     def is_clear(self, centres: np.ndarray) -> bool:
         """Whether products tell the rows apart that belong to different centres."""
-        if self.norms is None or is_wide(self.rows):
+        if self.norms is None or is_wide(self.rows) or not self.has_room(len(centres)):
             return True
         mean = float(self.squares(centres).min(axis=0) @ self.weights) / float(self.weights.sum())
         return bool((4 * self.rows.shape[1] + 16) * 2.0**-53 * self.norms.max() <= CLEAR * mean)
@@ -123,13 +134,11 @@ class Stack:
     @classmethod
     def near(cls, few: FewRows, end: SmallEnd, centres: np.ndarray) -> Stack:
         """Sets that differ from an end in few centres: all else is known from there."""
-        stack = cls.__new__(cls)
-        stack.few, stack.centres, times = few, centres.copy(), len(centres)
+        stack = cls(few, centres)
         own = end.labels == np.arange(len(end.centres))[:, None]
-        stack.scores, stack.own = (np.repeat(of[None], times, axis=0) for of in (few.scores(end.centres), own))
-        stack.sums, stack.mass = (np.repeat(of[None], times, axis=0) for of in (few.sums(own), own @ few.weights))
+        stack.scores[:], stack.own[:] = few.scores(end.centres), own
+        stack.sums[:], stack.mass[:] = few.sums(own), own @ few.weights
         stack.moved = (centres != end.centres).any(axis=2)
-        stack.least = np.empty(0)
         return stack
 
     def assign(self) -> np.ndarray:
@@ -176,6 +185,7 @@ class Stack:
         self.centres[there] = self.few.means(self.sums[there], self.mass[there], self.centres[there])
 
     def _refill(self, start: int, empty: np.ndarray) -> None:
+        """Give each empty cluster of a start the row farthest from its centre."""
         own, members = self.own[start], self.own[start].sum(axis=1)
         apart = self.few.squares_of(self.least[start])
         nowhere = 1e-13 * float(np.abs(self.scores[start]).max())
