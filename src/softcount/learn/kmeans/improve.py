@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.learn.kmeans.seeds import drawn
-from softcount.learn.kmeans.together import FewRows, SmallEnd, Stack, ended, in_parts
+from softcount.learn.kmeans.together import FewRows, SmallEnd, StartStack, ended, in_parts
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
@@ -18,8 +18,8 @@ PLACES = 2
 TRIED = 3
 """Moves tried at once for each failure allowed: those after which the cost is least before anything else moves."""
 
-GIVEN_UP = 4, 1
-"""Updates after which it is seen which moves are worth following, and how many are."""
+ALONE_AFTER = 4
+"""Updates after which it is seen which of the moves is worth following."""
 
 FAILURES = 2, 6
 """How often in a row no move may help before the search ends: at least, on larger tables, and at most."""
@@ -133,8 +133,8 @@ def moved_elsewhere(few: FewRows, best: SmallEnd, rng: np.random.Generator, most
     failures, failed = int(np.clip(AFFORDED // max(size, 1), *FAILURES)), 0
     while failed < failures and len(best.centres) > 1 and best.cost > 0:
         moves = in_parts(few, promising(few, best, rng, failures * TRIED))
-        ends = [end for part in moves for end in ended(Stack.near(few, best, part), most, GIVEN_UP)]
-        again = exchanged(few, min(ends, key=lambda end: end.cost))
+        ends = [end for part in moves for end in ended(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)]
+        again = exchanged(few, min(ends, key=lambda end: end.cost)) if ends else best
         failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
         best = best if failed else again
     return exchanged(few, best, LAST_SWEEPS)

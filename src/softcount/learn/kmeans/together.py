@@ -25,6 +25,9 @@ ROOM = 1 << 22
 FEW = 1 << 20
 """Products up to which the sums of all clusters are counted anew: taking apart which rows changed costs as much."""
 
+LACKING = 20.0
+"""Times what the last update brought that a start may lack to the best: falls shrink by a tenth or more each time."""
+
 EVEN = 1e6
 """Weights within this factor can be added to and taken from sums without leaving but rounding behind."""
 
@@ -120,7 +123,7 @@ class FewRows:
         return bool((4 * self.rows.shape[1] + 16) * 2.0**-53 * self.norms.max() <= CLEAR * mean)
 
 
-class Stack:
+class StartStack:
     """Sets of centres over the same rows on their way down: starts x clusters x rows."""
 
     def __init__(self, few: FewRows, centres: np.ndarray) -> None:
@@ -132,7 +135,7 @@ class Stack:
         self.least = np.empty(0)
 
     @classmethod
-    def near(cls, few: FewRows, end: SmallEnd, centres: np.ndarray) -> Stack:
+    def near(cls, few: FewRows, end: SmallEnd, centres: np.ndarray) -> StartStack:
         """Sets that differ from an end in few centres: all else is known from there."""
         stack = cls(few, centres)
         own = end.labels == np.arange(len(end.centres))[:, None]
@@ -204,24 +207,28 @@ class Stack:
             self.mass[start, [old, cluster]] = own[[old, cluster]] @ self.few.weights
             apart[row] = 0.0
 
-    def ranks(self) -> np.ndarray:
-        """The place of each start by its cost, the least first."""
-        order = np.argsort(self.few.squares_of(self.least) @ self.few.weights, kind="stable")
-        return np.argsort(order)
+    def costs(self) -> np.ndarray:
+        """The cost of each start, after an assignment."""
+        return np.asarray(self.few.squares_of(self.least) @ self.few.weights)
 
     def keep(self, which: np.ndarray) -> None:
         """Go on with some of the starts only."""
         for name in ("centres", "scores", "own", "sums", "mass", "moved", "least"):
             setattr(self, name, getattr(self, name)[which])
 
-    def end(self, start: int, converged: bool) -> SmallEnd:
-        cost = float(self.few.squares_of(self.least[start]) @ self.few.weights)
+    def end(self, start: int, cost: float, converged: bool) -> SmallEnd:
         return SmallEnd(self.centres[start], self.own[start].argmax(axis=0), cost, converged)
 
 
 def descend_together(few: FewRows, centres: np.ndarray, most: int) -> list[SmallEnd]:
-    """Where each of several starts (starts x clusters x columns) ends: no row changes, or after so many updates."""
-    return [end for part in in_parts(few, centres) for end in ended(Stack(few, part), most)]
+    """Where several starts (starts x clusters x columns) end: no row changes, or after so many updates.
+
+    One that cannot become the best any more is given up and left out.
+    """
+    ends: list[SmallEnd] = []
+    for part in in_parts(few, centres):
+        ends += ended(StartStack(few, part), most, min((end.cost for end in ends), default=np.inf))
+    return ends
 
 
 def in_parts(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
@@ -230,21 +237,23 @@ def in_parts(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
     return (centres[at : at + step] for at in range(0, len(centres), step))
 
 
-def ended(stack: Stack, most: int, given_up: tuple[int, int] | None = None) -> list[SmallEnd]:
-    """Where each start of a stack ends; after some updates, if that is said, only the best few go on."""
-    which = np.arange(len(stack.centres))
-    ends: dict[int, SmallEnd] = {}
+def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
+    """Where the starts of a stack end that may still be better than `best`; after `alone` updates only one goes on."""
+    ends: list[SmallEnd] = []
+    before = np.full(len(stack.centres), np.inf)
     for turn in range(most + 1):
-        on = stack.assign()
+        on, costs = stack.assign(), stack.costs()
         done = np.flatnonzero(~on | (turn == most))
-        ends.update({int(which[at]): stack.end(at, not on[at]) for at in done.tolist()})
+        ends += [stack.end(at, float(costs[at]), not on[at]) for at in done.tolist()]
+        best = min(best, float(costs.min()))
+        on &= costs - best <= LACKING * (before - costs)
+        if turn == alone:
+            on &= np.arange(len(on)) == costs.argmin()
         on[done] = False
-        if given_up is not None and turn == given_up[0]:
-            on &= stack.ranks() < given_up[1]
         if not on.any():
             break
         if not on.all():
             stack.keep(on)
-            which = which[on]
+        before = costs[on]
         stack.update()
-    return [ends[at] for at in sorted(ends)]
+    return ends
