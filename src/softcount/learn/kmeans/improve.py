@@ -24,11 +24,11 @@ ALONE_AFTER = 4
 FAILURES = 2, 6
 """How often in a row no move may help before the search ends: at least, on larger tables, and at most."""
 
-AFFORDED = 600_000
-"""Cells times centres that decide between the two: iris in ten clusters has 6,000, digits 1,150,000."""
+AFFORDED = 1_100_000
+"""The work of one assignment that decides between the two: iris in ten clusters is 54,000, digits 1,725,000."""
 
-TOO_MANY = 4_000_000
-"""Cells times centres beyond which no centre is moved: a descent of all starts takes half a second there."""
+TOO_MUCH = 10_000_000
+"""The work of one assignment beyond which no centre is moved: a descent of all starts takes half a second there."""
 
 ALONE = 1e-12
 """What is left of a cluster without a row, relative to the row, that is nothing."""
@@ -127,10 +127,10 @@ def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
 
 def moved_elsewhere(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> SmallEnd:
     """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
-    size = len(best.centres) * few.size
-    if size > TOO_MANY:
+    work = len(best.centres) * few.work
+    if work > TOO_MUCH:
         return best
-    failures, failed = int(np.clip(AFFORDED // max(size, 1), *FAILURES)), 0
+    failures, failed = int(np.clip(AFFORDED // work, *FAILURES)), 0
     while failed < failures and len(best.centres) > 1 and best.cost > 0:
         moves = in_parts(few, promising(few, best, rng, failures * TRIED))
         ends = [end for part in moves for end in ended(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)]
