@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldAnswers, FoldModels, fold_models
@@ -31,6 +30,7 @@ from softcount.fitted.calibration import (
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
+from softcount.numerics.roots import crossing
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -222,7 +222,7 @@ def _temperature(held: HeldOut) -> float:
     cold, hot = np.log([COLDEST, HOTTEST])
     if slope(cold) <= 0:
         return UNBOUND
-    return HOTTEST if slope(hot) >= 0 else float(np.exp(brentq(slope, cold, hot, xtol=1e-9)))
+    return HOTTEST if slope(hot) >= 0 else float(np.exp(crossing(slope, cold, hot, 1e-9)))
 
 
 def _curves(held: HeldOut) -> tuple[Curve, ...]:
