@@ -130,6 +130,7 @@ def prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> list[s
         notes.append(f"not in the model, so not used: {_names(extra)}")
     if cells:
         notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
+        notes += [table.outside_note] if table.outside else []
         text = {spec.key for spec in table.schema.stored("bags")}
         levels = {key: count for key, count in table.unseen.items() if key not in text}
         texts = {key: count for key, count in table.unseen.items() if key in text}

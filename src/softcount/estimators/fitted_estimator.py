@@ -147,7 +147,10 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         The columns add up exactly; a missing cell adds 0. `against` names another class to compare with; rows of that
         class itself get 0.
         """
-        return arrow_table(explained(*self._closed(X), against).parts)
+        fitted, table = self._closed(X)
+        parts = explained(fitted, table, against).parts
+        inputs.warn_of_outside(table)
+        return arrow_table(parts)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """An Arrow table of n new rows; cells named in `given` are held, and the others follow from them."""
@@ -171,7 +174,9 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # what a missing document said cannot be made up
-        return filled(X, fills(fitted, table), fitted.schema)
+        found = fills(fitted, table)
+        inputs.warn_of_outside(table, "; they stay as they are")
+        return filled(X, found, fitted.schema)
 
     def augment(self, X: Any) -> Any:
         """An Arrow table of every row once per group, with the expected count of that row in that group."""

@@ -182,7 +182,7 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
 
 
 def warn_of_unseen(table: Table) -> None:
-    """One warning with what prediction met: missing cells, levels and words never seen, columns not there."""
+    """One warning with what was met: missing cells, levels and words never seen, odd numbers, columns not there."""
     unknown = {key: n for key, n in table.unseen.items() if n}
     wordless = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
     unseen = {key: n for key, n in unknown.items() if key not in wordless}
@@ -192,11 +192,19 @@ def warn_of_unseen(table: Table) -> None:
         parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {_where(unseen)}")
     if wordless:
         parts.append(f"{sum(wordless.values()):,} documents hold no word known from training, in {_where(wordless)}")
+    if table.outside:
+        parts.append(table.outside_note)
     if missing:
         parts.append(f"{missing:,} cells are missing and were taken as no evidence")
     parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
         warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
+
+
+def warn_of_outside(table: Table, fate: str = "") -> None:
+    """A warning of numbers that were no evidence, and what became of them besides."""
+    if table.outside:
+        warnings.warn(f"{table.outside_note}{fate}.", DataWarning, stacklevel=3)
 
 
 def _where(cells: Mapping[Any, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
-from softcount.errors import DataError
+from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.fitted_estimator import FittedEstimator
@@ -31,14 +32,16 @@ from softcount.models.nodes import Node
 from softcount.run.threads import Threads
 from softcount.table import Table, open_table, wording
 from softcount.table.schema import Key, Schema
+from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """What an earlier model knows of the columns: kinds, levels and families."""
+    """What an earlier model knows of the columns: kinds, which of them nobody declared, levels and families."""
 
     forced: Mapping[Key, Any]
+    guessed: Collection[Key] = ()
     levels: Mapping[Key, Any] = field(default_factory=dict)
     declared: Declared | None = None
 
@@ -114,7 +117,7 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
         opening = partial(
             open_table, data, kinds=forced, levels={**known.levels, **inputs.prior_levels(self.prior)},
-            missing=self._missing(), target=target, labels=codes, weights=weights,
+            guessed=known.guessed, missing=self._missing(), target=target, labels=codes, weights=weights,
         )  # fmt: skip
         table = opening()
         if earlier is None:
@@ -122,6 +125,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         with Threads(self.n_jobs) as threads:
             fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=found)
             fitted = _fit_part(table, opening, fit) if parts else fit(table)
+        for note in fitted.notes:
+            if OUTSIDE in note:
+                warnings.warn(f"{note}.", DataWarning, stacklevel=4)
         return replace(fitted, notes=[*fitted.notes, *notes])
 
     def _check_settings(self) -> None:
@@ -176,7 +182,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
             forced = {key: kind for key, kind in forced.items() if key in here}
         blocks = [leaf.columns for leaf in self.fitted_.model.leaves if leaf.family.needs_levels]
         levels = {key: self.fitted_.schema[key].levels for block in blocks for key in block if key in forced}
-        known = KnownColumns(forced, levels, declared_like(self.fitted_.model.leaves))
+        guessed = {spec.key for spec in self.fitted_.schema.fields if not spec.declared}
+        known = KnownColumns(forced, guessed, levels, declared_like(self.fitted_.model.leaves))
         return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:

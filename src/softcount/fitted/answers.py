@@ -197,6 +197,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
         for leaf in model.model.leaves:
             for place, column in enumerate(leaf.columns):
                 rows = np.flatnonzero(_absent(model, chunk, column))
+                rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
                 if len(rows):
                     model.refuse_impossible(chunk, joint, rows)
                     cells = _cells(model, leaf, chunk)[rows]

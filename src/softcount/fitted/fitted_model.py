@@ -14,6 +14,7 @@ from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.calibration import Calibration
+from softcount.fitted.given_cells import refuse_several, warn_of_given
 from softcount.fitted.influence import departures
 from softcount.learn.learned import Learned
 from softcount.models.nodes import refuse_scores
@@ -225,7 +226,7 @@ class Fitted(Learned):
             yield task()
 
     def single(self, given: Mapping[Key, Any]) -> Chunk:
-        """One row that holds what is given and misses everything else."""
+        """One row that holds what is given and misses everything else; a warning of what was never seen."""
         known = [spec.key for spec in self.schema.used]
         for key in given:
             if key not in known:
@@ -234,5 +235,8 @@ class Fitted(Learned):
             nothing = np.zeros((1, 0))
             empty = sparse.csr_matrix((1, len(self.model.leaves[0].setting.levels)))
             return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (empty,))
-        columns = {key: [given.get(key)] for key in known}
-        return next(self.chunks(self.table(columns)))
+        refuse_several(self.schema, given)
+        table = self.table({key: [given.get(key)] for key in known})
+        chunk = next(self.chunks(table))
+        warn_of_given(table, given)
+        return chunk

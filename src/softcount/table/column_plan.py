@@ -86,6 +86,7 @@ class ColumnPlan:
     `logged` are anchors of the numbers and of their logarithms. `capped`: the only levels kept apart.
     `number_like`: its cells were numbers when looked at, so that it can fall back to being real. `extra`: levels that
     exist besides those seen. `seen`: levels found when looking, in order. `most_levels` are kept apart at most.
+    `guessed`: earlier rows suggested its kind, which stays: a number it cannot hold is no evidence.
     """
 
     field: Field
@@ -98,6 +99,7 @@ class ColumnPlan:
     extra: tuple[object, ...] = ()
     seen: tuple[object, ...] = ()
     most_levels: int = MOST_LEVELS
+    guessed: bool = False
 
     @property
     def key(self) -> Any:

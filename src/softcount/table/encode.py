@@ -8,7 +8,7 @@ pickled task takes a copy along, with its own rows and no others; what it meets 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import MappingProxyType
@@ -32,31 +32,55 @@ from softcount.table.text_columns import TextColumn, bag_holes
 
 @dataclass(frozen=True, slots=True)
 class CodedChunk:
-    """A chunk, its missing and unseen cells by column, and the levels met that the table may not know yet."""
+    """A chunk, its missing and unseen cells by column, and the levels met that the table may not know yet.
+
+    `outside` are rows, counted from 0, with a number that the column's guessed kind cannot hold.
+    """
 
     chunk: Chunk
     missing: dict[Key, int] = field(default_factory=dict)
     unseen: dict[Key, int] = field(default_factory=dict)
+    outside: dict[Key, np.ndarray] = field(default_factory=dict)
     levels: dict[Key, NewLevels] = field(default_factory=dict)
     labels: NewLevels | None = None
 
 
-def check_domain(plan: ColumnPlan, values: np.ndarray, start: int, closed: bool) -> None:
-    """Raise where a count is negative or not whole, or a positive number is not above zero."""
+def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
+    """Where a count is negative or not whole, or a positive number is not above zero, if its kind was guessed before.
+
+    A declared kind refuses such a row, and a guess that can still be changed is contradicted by it.
+    """
     if plan.field.kind is Kind.COUNT:
-        bad = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
+        bad = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values))
     elif plan.field.kind is Kind.POSITIVE:
-        bad = values <= 0
+        bad = np.flatnonzero(values <= 0)
     else:
-        return
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise _outside(plan, start + row + 1, float(values[row]), closed)
+        return np.zeros(0, dtype=np.int64)
+    if len(bad) and not plan.guessed:
+        raise _refused(plan, start + int(bad[0]) + 1, float(values[bad[0]]))
+    return bad
 
 
-def _outside(plan: ColumnPlan, row: int, value: float, closed: bool) -> Exception:
+def without_outside(
+    reals: np.ndarray, plans: Iterable[tuple[int, ColumnPlan]], start: int
+) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
+    """Columns of numbers with what these, by their places, cannot hold taken out; and the rows it stood in.
+
+    The same array where nothing is: it may be its owner's.
+    """
+    outside: dict[Key, np.ndarray] = {}
+    for slot, plan in plans:
+        rows = outside_of(plan, reals[:, slot], start)
+        if len(rows):
+            reals = reals if outside else reals.copy()
+            reals[rows, slot] = np.nan
+            outside[plan.key] = rows + start
+    return reals, outside
+
+
+def _refused(plan: ColumnPlan, row: int, value: float) -> Exception:
     count = plan.field.kind is Kind.COUNT
-    if not closed and not plan.field.declared:
+    if not plan.field.declared:
         reason = f"not a count: {value}" if count else f"not above zero: {value}"
         return Contradiction(plan.key, row, reason, Becomes.NUMBERS)
     is_a, right = ("a count", "Counts are 0, 1, 2, ...") if count else ("positive", "Positive numbers are above zero.")
@@ -134,6 +158,7 @@ class ArrowEncoder(Encoder):
         for slot, plan in enumerate(self.numeric):
             reals[:, slot] = self._numbers(plan, columns.get(plan.key), piece)
             missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
+        reals, outside = without_outside(reals, enumerate(self.numeric), piece.start)
         narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen).astype(np.uint8)
         wide = _levels(coding.level_coders(True), columns, piece, missing, unseen)
         bags = {key: text.bag(piece, key, columns.get(key), coding.words) for key, text in self.texts.items()}
@@ -141,15 +166,13 @@ class ArrowEncoder(Encoder):
             missing[key], wordless = bag_holes(bag)
             unseen[key] = wordless if coding.closed else 0
         chunk = Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags.values()))
-        return CodedChunk(chunk, missing, unseen)
+        return CodedChunk(chunk, missing, unseen, outside)
 
     def _numbers(self, plan: ColumnPlan, column: Any, piece: TablePiece) -> np.ndarray:
         if column is None:
             return np.full(piece.n_rows, np.nan)
-        closed = self.coding.closed
-        found = numbers(column, self.coding.words, plan.key, piece.start, padded=plan.field.declared or closed)
-        check_domain(plan, found, piece.start, closed)
-        return found
+        padded = plan.field.declared or self.coding.closed
+        return numbers(column, self.coding.words, plan.key, piece.start, padded=padded)
 
 
 def _levels(
@@ -202,7 +225,7 @@ class DenseEncoder(Encoder):
     def __init__(
         self, array: np.ndarray, coding: ColumnCoding, located: Mapping[Key, Any], checked: bool = True
     ) -> None:
-        self.coders, self.words, self.closed, self.checked = coding.coders, coding.words, coding.closed, checked
+        self.coders, self.words, self.checked = coding.coders, coding.words, checked
         self.numeric, self.located = coding.numeric, located
         self.narrow, self.wide = coding.level_coders(False), coding.level_coders(True)
         self.at = [located[plan.key] for plan in self.numeric]
@@ -215,14 +238,14 @@ class DenseEncoder(Encoder):
     def encode(self, piece: TablePiece, block: np.ndarray) -> CodedChunk:
         missing: dict[Key, int] = {}
         unseen: dict[Key, int] = {}
-        reals = self._reals(block, piece.start, missing)
+        reals, outside = without_outside(self._reals(block, piece.start, missing), self.bounded, piece.start)
         if self.recoder is not None:
             codes, counts = self.recoder.codes(block, piece.start)
             unseen.update(zip((coder.plan.key for coder in self.narrow), counts, strict=True))
         else:
             codes = _levels(self.narrow, self._columns(self.narrow, block), piece, missing, unseen).astype(np.uint8)
         wide = _levels(self.wide, self._columns(self.wide, block), piece, missing, unseen)
-        return CodedChunk(Chunk(piece.start, piece.n_rows, reals, codes, wide), missing, unseen)
+        return CodedChunk(Chunk(piece.start, piece.n_rows, reals, codes, wide), missing, unseen, outside)
 
     def _columns(self, coders: Sequence[LevelCoder], block: np.ndarray) -> dict[Key, Any]:
         return {coder.plan.key: arrow_of(block[:, self.located[coder.plan.key]]) for coder in coders}
@@ -236,8 +259,6 @@ class DenseEncoder(Encoder):
             for slot, plan in enumerate(self.numeric):
                 refuse_infinite(reals[:, slot], plan.key, start)
                 missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
-        for slot, plan in self.bounded:
-            check_domain(plan, reals[:, slot], start, self.closed)
         return reals
 
 
@@ -336,6 +357,7 @@ class Tally:
         self._seen: set[int] = set()
         self.missing: dict[Key, int] = {}
         self.unseen: dict[Key, int] = {}
+        self.outside: dict[Key, list[np.ndarray]] = {}
         self.unknown_labels = 0
         self.weight = 0.0
 
@@ -352,6 +374,8 @@ class Tally:
             self.weight += weight
             add_counts(self.missing, found.missing)
             add_counts(self.unseen, found.unseen)
+            for key, rows in found.outside.items():
+                self.outside.setdefault(key, []).append(rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tally, ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -148,10 +148,14 @@ _ID_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not."""
+    """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not.
+
+    The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them.
+    """
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
     levels: Mapping[Key, Sequence[object]] = field(default_factory=dict)
+    guessed: Collection[Key] = ()
     words: MissingWords = field(default_factory=MissingWords)
     named: bool = True
 
@@ -242,7 +246,7 @@ def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Column
         values = found[~np.isnan(found)]
     used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
     plan = _base(facts, values, request).as_kind(kind, "declared", used=used)
-    return replace(plan, field=replace(plan.field, declared=True))
+    return replace(plan, field=replace(plan.field, declared=True), guessed=facts.key in request.guessed)
 
 
 def decide(facts: Facts, named: bool) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     *,
     kinds: Mapping[Key, Kind | str | Reading] | str | Reading | None = None,
     levels: Mapping[Key, Sequence[object]] | None = None,
+    guessed: Collection[Key] = (),
     missing: Sequence[str] = MISSING,
     target: Key | None = None,
     weight: Key | None = None,
@@ -43,9 +44,10 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     """A table ready to be read: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
 
     Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding (one for each column, or
-    one for all); with one the table is read for prediction, its columns matched to the schema's. Where text is asked
-    for, a list of documents is a table of one column, "text". `labels` and `weights` are arrays, `target` and
-    `weight` name columns. `header=False` names the columns of a text file c1, c2, ...
+    one for all; those in `guessed` nobody declared, earlier rows suggested them); with one the table is read for
+    prediction, its columns matched to the schema's. Where text is asked for, a list of documents is a table of one
+    column, "text". `labels` and `weights` are arrays, `target` and `weight` name columns. `header=False` names the
+    columns of a text file c1, c2, ...
 
     >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
     >>> [(spec.key, spec.kind.value) for spec in table.schema.fields]
@@ -68,7 +70,7 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
-    request = Request(dict(kinds or {}), dict(levels or {}), words, source.named)
+    request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named)
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
         return _closed(source, schema, words, sides, apart)
@@ -145,7 +147,7 @@ def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
 def _closed(source: Source, schema: Schema, words: MissingWords, sides: Sides, apart: set[Key]) -> Table:
     notes = list(source.notes)
     located = _located(source, schema, apart, notes)
-    plans = tuple(ColumnPlan(spec, as_numbers=_has_numbers(spec)) for spec in schema.fields)
+    plans = tuple(ColumnPlan(spec, as_numbers=_has_numbers(spec), guessed=not spec.declared) for spec in schema.fields)
     return Table(TableParts(source, plans, words, schema.missing, sides, tuple(notes), schema, located))
 
 

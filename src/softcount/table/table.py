@@ -23,6 +23,8 @@ from softcount.table.levels import LevelCoder, in_order, order_codes
 from softcount.table.schema import OTHER, Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
+OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
+
 
 @dataclass(frozen=True, slots=True)
 class Sides:
@@ -123,6 +125,18 @@ class Table:
     def unseen(self) -> dict[Key, int]:
         """Cells per column, in the last pass, with levels that a settled schema does not have."""
         return {spec.key: self._tally.unseen.get(spec.key, 0) for spec in self.schema.used}
+
+    @property
+    def outside(self) -> dict[Key, np.ndarray]:
+        """By column, the rows of the last pass (from 0) whose number its guessed kind cannot hold: no evidence."""
+        return {key: np.sort(np.concatenate(rows)) for key, rows in self._tally.outside.items()}
+
+    @property
+    def outside_note(self) -> str:
+        """How many such numbers there were and where, or nothing."""
+        counts = {key: len(rows) for key, rows in self.outside.items()}
+        where = ", ".join(f"{key!r} ({count:,})" for key, count in counts.items())
+        return f"{sum(counts.values()):,} numbers {OUTSIDE}: {where}" if counts else ""
 
     @property
     def unknown_labels(self) -> int:
@@ -259,7 +273,8 @@ class Table:
             fields.append(spec)
         schema = self.closed or Schema(tuple(fields), self.schema.missing)
         found, order = self._settled_labels() if classes is None else (list(classes), None)
-        return Settled(schema, remap, found, order).with_opposites(two_levels)
+        notes = [self.outside_note] if self.outside else []
+        return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
 
     def _settled_labels(self) -> tuple[list[Any], np.ndarray]:
         """Classes of a target column in order; floats stay floats, as scikit-learn's users expect."""
