@@ -361,3 +361,13 @@ def test_what_is_climbed_to_its_end_is_weighed_again() -> None:
     best = max(model.selection, key=lambda trial: trial.merit("evidence"))
     assert model.n_groups == best.classes != 3
     assert best.log_likelihood == model.log_likelihood
+
+
+def test_rows_held_out_by_their_counts_are_those_of_the_table_written_out():
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({"a": rng.choice(list("xyz"), 40), "b": rng.choice(list("uvw"), 40)})
+    times = rng.integers(1, 6, 40)
+    short = sc.Mixture(criterion="cv", random_state=0, n_init=2).fit(rows, sample_weight=times.astype(float))
+    long = sc.Mixture(criterion="cv", random_state=0, n_init=2).fit(rows.loc[rows.index.repeat(times)])
+    for one, other in zip(short.selection_.to_pylist(), long.selection_.to_pylist(), strict=True):
+        assert one["cv"] == pytest.approx(other["cv"], abs=1e-6)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
@@ -17,14 +18,15 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
+from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldWords, fold_models
-from softcount.evaluate.scores import SMALLEST, Evaluation, cross_validate, hold_out
+from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import Chunk, open_table
-from softcount.table.chunk import Split
+from softcount.table.chunk import Repeats, Split
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")  # missing cells, met on purpose
 
@@ -37,12 +39,12 @@ def planned(kinds=KINDS, **how):
     return Plan(declared=read_kinds(kinds), target="state", **how)
 
 
-def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, **how) -> Evaluation:
+def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, calibration=None, **how) -> Evaluation:
     table, plan = opened(frame, y, kinds, weights), planned(kinds, **how)
     with Threads(1) as threads:
         if share is not None:
-            return hold_out(table, plan, threads, share, seed)
-        return cross_validate(table, plan, threads, folds, seed)
+            return hold_out(table, plan, threads, share, seed, calibration)
+        return cross_validate(table, plan, threads, folds, seed, calibration)
 
 
 def folds_of(rows: int, folds: int, seed: int, share: float | None = None) -> np.ndarray:
@@ -132,8 +134,13 @@ def test_class_priors_count_in_every_fold(class_prior):
     agrees(evaluated(FRAME, Y, class_prior=class_prior), refitted(FRAME, Y, class_prior=class_prior))
 
 
+def unequal(rows: int = 150) -> np.ndarray:
+    """Weights that are no whole numbers, so that no row stands for several."""
+    return np.random.default_rng(1).uniform(0.5, 4.0, rows)
+
+
 def test_weights_count_in_training_and_in_the_score():
-    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float)
+    weights = unequal()
     found = evaluated(FRAME, Y, weights=weights)
     agrees(found, refitted(FRAME, Y, weights=weights))
     plain = evaluated(FRAME, Y)
@@ -141,17 +148,37 @@ def test_weights_count_in_training_and_in_the_score():
 
 
 def test_weights_scale_out_of_the_score_under_maximum_likelihood():
-    once, twice = (evaluated(FRAME, Y, weights=np.full(150, w), estimate="ml") for w in (1.0, 2.0))
+    once, twice = (evaluated(FRAME, Y, weights=np.full(150, w), estimate="ml") for w in (1.5, 3.5))
     assert twice.log_loss == pytest.approx(once.log_loss, abs=1e-12)
     assert twice.baseline_log_loss == pytest.approx(once.baseline_log_loss, abs=1e-12)
 
 
-def test_rows_without_a_label_are_neither_trained_on_nor_scored():
+def test_rows_without_a_label_that_do_not_count_are_neither_trained_on_nor_scored():
     gaps = Y.astype(object)
     gaps[::6] = None
-    found = evaluated(FRAME, gaps)
+    found = evaluated(FRAME, gaps, unlabelled_weight=0.0)
     agrees(found, refitted(FRAME, gaps))
     assert found.n_rows == 125
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_rows_without_a_label_teach_every_fold_as_they_teach_the_fit(weight, share):
+    """A refit of the other folds and of all rows without a label, by the estimator itself."""
+    gaps = Y.astype(object)
+    gaps[np.arange(150) % 10 > 1] = None
+    known = gaps != None  # noqa: E711 - cell by cell
+    part, loss, mass = folds_of(150, 5, 0, share), 0.0, 0
+    for fold in range(5 if share is None else 1):
+        train, test = ~known | (part != fold), known & (part == fold)
+        model = sc.NaiveBayes(KINDS, estimate="ml", unlabelled_weight=weight, tol=1e-13, max_iter=5000, n_jobs=1)
+        shares = model.fit(FRAME[train], gaps[train].tolist()).predict_proba(FRAME[test])
+        own = shares[np.arange(test.sum()), [model.classes_.tolist().index(name) for name in Y[test]]]
+        loss, mass = loss - np.log(np.maximum(own, SMALLEST)).sum(), mass + test.sum()
+    how = {"estimate": "ml", "stop": Stop(5000, 1e-13), "share": share}
+    found = evaluated(FRAME, gaps, unlabelled_weight=weight, **how)
+    assert (found.n_rows, found.log_loss) == (mass, pytest.approx(loss / mass, abs=1e-6))
+    assert abs(found.log_loss - evaluated(FRAME, gaps, unlabelled_weight=0.0, **how).log_loss) > 1e-3
 
 
 def test_missing_cells_are_no_evidence_in_any_fold():
@@ -240,6 +267,114 @@ def test_a_share_that_is_none_is_refused(share):
         evaluated(FRAME, Y, share=share)
 
 
+# Weights that are whole numbers
+
+TIMES = np.random.default_rng(2).integers(0, 6, 150)
+WRITTEN_OUT = np.repeat(np.arange(150), TIMES)
+
+
+def alike(short: Evaluation, long: Evaluation) -> None:
+    """That two evaluations are one, but for the order in which numbers were added up."""
+    for name in ("how", "n_rows"):
+        assert getattr(short, name) == getattr(long, name)
+    names = ("accuracy", "balanced_accuracy", "log_loss", "baseline_accuracy", "baseline_log_loss", "calibration_error")
+    for name in names:
+        assert getattr(short, name) == pytest.approx(getattr(long, name), abs=1e-9)
+    assert [fold["rows"] for fold in short.folds] == [fold["rows"] for fold in long.folds]
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+@pytest.mark.parametrize("calibration", [None, "temperature", "isotonic"])
+def test_a_row_of_weight_n_is_judged_as_the_row_n_times(share, calibration):
+    how = {"share": share, "calibration": calibration}
+    short = evaluated(FRAME, Y, weights=TIMES.astype(float), **how)
+    long = evaluated(FRAME.iloc[WRITTEN_OUT], Y[WRITTEN_OUT], **how)
+    alike(short, long)
+    assert short.n_rows == (TIMES.sum() if share is None else long.n_rows)
+
+
+def test_so_it_is_with_words_with_holes_and_without_labels():
+    gaps, frame = Y.astype(object), wider()[["size", "length", "colour"]].assign(note=notes())
+    gaps[::3] = None
+    frame.loc[::6, "length"] = np.nan
+    kinds = BLOCKS["multinormal"] | {"note": "text"}
+    how = {"estimate": "ml", "stop": Stop(2000, 1e-13)}
+    short = evaluated(frame, gaps, kinds, TIMES.astype(float), **how)
+    alike(short, evaluated(frame.iloc[WRITTEN_OUT], gaps[WRITTEN_OUT], kinds, **how))
+
+
+@pytest.mark.parametrize("most", [100, 1_000])
+def test_however_heavy_rows_are_their_weight_is_shared_out(most):
+    """Repetitions beyond so many in all weigh more instead: nothing is lost, and no row is in two folds for nothing."""
+    chunk = opened(FRAME, Y, weights=TIMES * 1e6 + 1.0)
+    chunks = [task() for task in chunk.tasks()]
+    split = Split(5, 0, repeats=Repeats.of(chunk.weights(), most))
+    for part in chunks:
+        folded = split.folded(part)
+        assert np.bincount(folded.rows, folded.chunk.weights) == pytest.approx(part.weights)
+        assert len(folded.rows) <= max(most, part.n_rows)
+
+
+def test_the_titanic_by_its_counts_is_the_titanic_person_by_person(data):
+    counted = pd.read_csv(data("r_datasets/Titanic_table.csv"))
+    people = counted.loc[counted.index.repeat(counted["Freq"])].drop(columns="Freq")
+    columns = dict.fromkeys(["Class", "Sex", "Age"], "categorical")
+    plan = Plan(declared=read_kinds(columns), target="Survived")
+    with Threads(1) as threads:
+        short = cross_validate(open_table(counted, kinds=columns, target="Survived", weight="Freq"), plan, threads)
+        long = cross_validate(open_table(people, kinds=columns, target="Survived"), plan, threads)
+    alike(short, long)
+    assert short.n_rows == 2201
+
+
+# Calibrated as the saved model is
+
+
+def test_every_fold_is_calibrated_by_what_the_others_show():
+    """Temperatures by a plain search over the posteriors that refits give."""
+    part, kinds = folds_of(150, 5, 0), KINDS | {"again": "normal", "still": "normal"}
+    frame = FRAME.assign(again=FRAME["size"] + 0.01, still=FRAME["size"] - 0.01)
+    logs, codes = np.empty((150, 2)), (Y == "sour").astype(int)
+    for fold in range(5):
+        model = sc.NaiveBayes(kinds, n_jobs=1).fit(frame[part != fold], Y[part != fold])
+        logs[part == fold] = model.predict_log_proba(frame[part == fold])
+
+    def loss(heat, rows):
+        cooled = logs[rows] / np.exp(heat)
+        return -(cooled - np.logaddexp.reduce(cooled, axis=1, keepdims=True))[np.arange(len(rows)), codes[rows]].sum()
+
+    total = 0.0
+    for fold in range(5):
+        others = np.flatnonzero(part != fold)
+        best = minimize_scalar(loss, args=(others,), bounds=(-3, 5), method="bounded", options={"xatol": 1e-9}).x
+        total += loss(best, np.flatnonzero(part == fold))
+    found = evaluated(frame, Y, kinds, calibration="temperature")
+    assert found.log_loss == pytest.approx(total / 150, abs=1e-5)
+    assert found.log_loss < evaluated(frame, Y, kinds).log_loss
+    assert found.how == "5-fold cross-validation, calibrated by the other rows"
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_what_is_reported_is_what_a_calibrated_fit_does(share):
+    """Columns that say one thing ten times make a rare class seem common; curves put that right, and show it.
+
+    A fit of the training rows makes other folds of them to learn its curves from, so the figures are not quite equal.
+    """
+    rng = np.random.default_rng(3)
+    rare = rng.random(4_000) < 0.06
+    hint, y = np.where(rare, 1.2, 0.0) + rng.normal(size=4_000), rare.astype(str)
+    frame = pd.DataFrame({f"x{i}": hint + 0.1 * rng.normal(size=4_000) for i in range(10)})
+    kinds, part, proba = dict.fromkeys(frame.columns, "normal"), folds_of(4_000, 5, 0, share), np.empty((4_000, 2))
+    for fold in range(5 if share is None else 1):
+        model = sc.NaiveBayes(kinds, calibration="isotonic", n_jobs=1).fit(frame[part != fold], y[part != fold])
+        proba[part == fold] = model.predict_proba(frame[part == fold])
+    tested = part < (5 if share is None else 1)
+    found = evaluated(frame, y, kinds, share=share, calibration="isotonic")
+    assert found.accuracy == pytest.approx(np.mean(proba[tested].argmax(axis=1) == rare[tested]), abs=0.003)
+    assert found.log_loss == pytest.approx(log_loss(y[tested], proba[tested]), abs=0.003)
+    assert evaluated(frame, y, kinds, share=share).accuracy < found.accuracy - 0.1
+
+
 # How sure, and how right
 
 
@@ -257,7 +392,7 @@ def stated(frame, y, weights=None, folds=5, **how):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_balanced_accuracy_and_reliability_are_those_of_refits(weighted):
-    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float) if weighted else np.ones(150)
+    weights = unequal() if weighted else np.ones(150)
     found = evaluated(FRAME, Y, weights=weights)
     names, sure = stated(FRAME, Y, weights)
     assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(Y, names, sample_weight=weights), abs=1e-9)
@@ -270,7 +405,7 @@ def test_balanced_accuracy_and_reliability_are_those_of_refits(weighted):
         right = sum(weights[i] * (names[i] == Y[i]) for i in inside) / mass
         assert (part.rows, part.stated, part.right) == pytest.approx((mass, claim, right))
         error += mass * abs(claim - right)
-    assert sum(part.rows for part in found.reliability) == weights.sum()
+    assert sum(part.rows for part in found.reliability) == pytest.approx(weights.sum())
     assert found.calibration_error == pytest.approx(error / weights.sum())
 
 
@@ -355,7 +490,7 @@ def test_text_beside_a_block_with_holes_agrees_with_refits():
 
 
 def test_weights_count_in_the_words_too():
-    weights = np.random.default_rng(1).integers(1, 5, 150).astype(float)
+    weights = unequal()
     frame, kinds = pd.DataFrame({"note": notes()}), {"note": "text"}
     agrees(evaluated(frame, Y, kinds, weights=weights), refitted(frame, Y, kinds, weights=weights))
 

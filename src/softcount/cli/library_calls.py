@@ -123,7 +123,8 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
         fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
-            tried = _evaluated(request, asked, table, threads)
+            calibrated = None if fitted.calibration is None else request.calibrate
+            tried = _evaluated(request, asked, table, threads, calibrated)
         return fitted, tried, table.n_rows or 0
 
 
@@ -193,7 +194,9 @@ def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) 
     )
 
 
-def _evaluated(request: FitRequest, asked: Declared, table: Table, threads: Threads) -> Evaluation | None:
+def _evaluated(
+    request: FitRequest, asked: Declared, table: Table, threads: Threads, calibration: str | None
+) -> Evaluation | None:
     folds = DEFAULT_FOLDS if request.folds is None else request.folds
     if folds == 0:
         return None
@@ -201,8 +204,8 @@ def _evaluated(request: FitRequest, asked: Declared, table: Table, threads: Thre
 
     plan = _plan(request, asked, 1.0, None)
     if request.holdout is not None:
-        return hold_out(table, plan, threads, request.holdout, request.seed)
-    return cross_validate(table, plan, threads, folds, request.seed)
+        return hold_out(table, plan, threads, request.holdout, request.seed, calibration)
+    return cross_validate(table, plan, threads, folds, request.seed, calibration)
 
 
 # -- models

@@ -5,7 +5,7 @@ The rows' posteriors come from the same adding of folds as cross-validation, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldAnswers, FoldModels, fold_models
-from softcount.evaluate.scores import SMALLEST
 from softcount.fitted.calibration import (
     FARTHEST,
     METHODS,
@@ -35,12 +34,15 @@ from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
 
+Correction = float | tuple[Curve, ...]
 FOLDS = 5
 MOST_CELLS = 20_000_000
 """Rows times classes kept at most; of longer tables a random part of the rows is calibrated on."""
 DROPPED = "not calibrated: rows were added or taken away after the fit. Fit all at once, or call calibrate(X, y)."
 COLDEST, HOTTEST = 0.05, 1e5
 """Temperatures looked at."""
+SMALLEST = 1e-15
+"""A probability below this costs no more than this in the log-loss, as is the custom."""
 UNBOUND = 1.0
 """The temperature where none in sight is low enough: rows that are all right do not say how sure is too sure."""
 STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
@@ -48,15 +50,23 @@ STAYS = f"the temperature stays 1: the rows held out are right so often that the
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were."""
+    """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were.
+
+    `repeated`: the weights say how many rows each is.
+    """
 
     logs: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
     folds: np.ndarray
+    repeated: bool = False
+
+    @property
+    def rows(self) -> int:
+        return round(float(self.weights.sum())) if self.repeated else len(self.labels)
 
     def take(self, rows: np.ndarray) -> HeldOut:
-        return HeldOut(self.logs[rows], self.labels[rows], self.weights[rows], self.folds[rows])
+        return HeldOut(self.logs[rows], self.labels[rows], self.weights[rows], self.folds[rows], self.repeated)
 
 
 def check_method(method: Any) -> None:
@@ -76,13 +86,11 @@ def calibrated(
     if fitted.n_groups < 2:
         return _noted(fitted, "not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    found = retyping(table, lambda t: _held(t, plan, runner, split, classes), runner)
+    found = retyping(table, lambda t: _held_out(t, plan, runner, split, classes), runner)
     if found is None or len(np.unique(found[0].labels)) < 2:
         return _noted(fitted, "not calibrated: too few rows have a label.")
     held, notes = found
     fitted = replace(fitted, calibration=calibration_of(held, method))
-    if table.unknown_labels and plan.unlabelled_weight > 0:
-        notes = [*notes, "calibrated on models of the labelled rows alone; the rows without a label took no part."]
     return replace(fitted, notes=[*fitted.notes, *notes, *_unbound(fitted)])
 
 
@@ -103,7 +111,7 @@ def calibrated_on(
     if len(np.unique(labels[kept])) < 2:
         raise DataError("calibration needs labelled rows of at least two classes.")
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
-    folds = (np.arange(len(logs)) % FOLDS).astype(np.int8)
+    folds = np.arange(len(logs)) % FOLDS
     found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
     fitted = replace(fitted, calibration=found, notes=_silent(fitted.notes))
     return replace(fitted, notes=[*fitted.notes, *_unbound(fitted)])
@@ -136,21 +144,45 @@ def _noted(fitted: Fitted, note: str) -> Fitted:
     return replace(fitted, notes=[*fitted.notes, note])
 
 
-def _held(
+def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, method: str) -> list[Correction] | None:
+    """How each tested fold's answers are corrected as the saved model's are: by rows that this fold does not hold.
+
+    With several folds these are the others; of a single share held out, folds of the rest. None where too few are
+    labelled to tell.
+    """
+    learn, split = LEARN[method], models.split
+    if split.share is not None:
+        inner = _held_out(table, plan, runner, Split(FOLDS, 0, repeats=split.repeats, inside=split), None)
+        held = None if inner is None else inner[0]
+        parts = [] if held is None else [held]
+    else:
+        held = _held_by(table, runner, models)[0]
+        parts = [] if held is None else [held.take(np.flatnonzero(held.folds != fold)) for fold in split.tested]
+    if not parts or any(len(np.unique(part.labels)) < 2 for part in parts):
+        return None
+    return [learn(part) for part in parts]
+
+
+def _held_out(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[HeldOut, list[str]] | None:
     models = fold_models(table, plan, runner, split, classes)
-    if models is None:
-        return None
+    held, notes = (None, []) if models is None else _held_by(table, runner, models)
+    return None if held is None else (held, notes)
+
+
+def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut | None, list[str]]:
+    """What every fold's model says of its rows, or of a random part of them, and whether it is a part."""
+    split = models.split
     cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
     drawn = Split(2, split.seed + 1, part) if part < 1 else None
     work = partial(on_task, partial(_held_in, models, drawn))
     parts = [held for found in runner.map(work, table.tasks()) for held in found]
     if not parts:
-        return None
-    names = ("logs", "labels", "weights", "folds")
-    held = HeldOut(*(np.concatenate([getattr(x, name) for x in parts]) for name in names))
+        return None, []
+    whole = {name: np.concatenate([getattr(x, name) for x in parts]) for name in ("logs", "labels", "weights", "folds")}
+    held = HeldOut(**whole, repeated=split.repeats is not None)
     rows = f"{len(held.labels):,} rows, about {100 * part:.2g} % of those with a label"
     return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
 
@@ -167,25 +199,26 @@ def _one(models: FoldModels, found: FoldAnswers, kept: np.ndarray) -> HeldOut:
     kept = kept & (found.weights > 0) & np.isfinite(joint).any(axis=1)
     joint = joint[kept]
     logs = (joint - models.model.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
-    return HeldOut(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int8))
+    return HeldOut(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int32))
 
 
 def calibration_of(held: HeldOut, method: str) -> Calibration:
     """The correction that all these rows suggest. Its figures are of every fold under what the others suggest."""
-    learn = _temperature if method == "temperature" else _curves
+    learn = LEARN[method]
     outcomes = np.empty((3, len(held.labels)))
     for fold in np.unique(held.folds):
         inside = held.folds == fold
         others = held.take(np.flatnonzero(~inside)) if not inside.all() else held
-        logs = _corrected(held.logs[inside].astype(np.float64), learn(others))
+        logs = corrected(held.logs[inside].astype(np.float64), learn(others))
         outcomes[:, inside] = _outcomes(logs, held.labels[inside])
     found = learn(held)
     (loss, bins), (loss_after, bins_after) = _figures(held, _outcomes(held.logs, held.labels)), _figures(held, outcomes)
     kept = {"temperature": found} if isinstance(found, float) else {"curves": found}
-    return Calibration(method, len(held.labels), loss, loss_after, bins, bins_after, **kept)
+    return Calibration(method, held.rows, loss, loss_after, bins, bins_after, **kept)
 
 
-def _corrected(logs: np.ndarray, found: float | tuple[Curve, ...]) -> np.ndarray:
+def corrected(logs: np.ndarray, found: Correction) -> np.ndarray:
+    """Log-probabilities of each class from the log of share times density."""
     return log_softened(logs, found) if isinstance(found, float) else np.log(curved(logs, found))
 
 
@@ -240,3 +273,6 @@ def _curves(held: HeldOut) -> tuple[Curve, ...]:
         line.fit(odds[:, k], (held.labels == k).astype(np.float64), held.weights)
         curves.append(Curve(line.X_thresholds_, line.y_thresholds_))
     return tuple(curves)
+
+
+LEARN: dict[str, Callable[[HeldOut], Correction]] = {"temperature": _temperature, "isotonic": _curves}

@@ -1,7 +1,8 @@
 """A model for every fold from the rows of the others, by adding counts instead of fitting again.
 
-Every row is in one fold by its number alone. One pass counts each fold apart; a model for a fold is the sum of the
-others, so k folds cost two passes and no refitting.
+Every row is in one fold by its number alone, and a row of weight n is n rows. One pass counts each fold apart; a model
+for a fold is the sum of the others, so k folds cost two passes and no refitting. Where the fit takes EM (rows without a
+label, holes in a block) each fold takes it too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from softcount.counts import ROOT, Counts
-from softcount.learn.labelled import climb_labelled, estimated, hidden_in_columns, imagine_classes, with_older
+from softcount.learn.labelled import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
 from softcount.learn.plan import Plan, cells_of, plug
 from softcount.learn.prepare import LABELLED_FLOOR, recoded_chunks, tallied
 from softcount.models.base import ClassModel
@@ -23,7 +24,7 @@ from softcount.models.nodes import Imagined, Node, Params
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
 from softcount.table import Chunk, Settled, Table
-from softcount.table.chunk import Split
+from softcount.table.chunk import Folded, Repeats, Split
 from softcount.table.schema import Key
 
 KnownWords = dict[int, np.ndarray]
@@ -33,13 +34,17 @@ FoldModel = tuple[Params, KnownWords]
 
 @dataclass(frozen=True, slots=True)
 class FoldAnswers:
-    """Rows of one fold that have a class, and the log of share times density that the others' model gives them."""
+    """Rows of one fold that have a class, and the log of share times density that the others' model gives them.
+
+    `counted` is how many rows they stand for.
+    """
 
     fold: int
     rows: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
     joint: np.ndarray
+    counted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +62,36 @@ class FoldModels:
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """What each fold's own model says of its rows in this chunk; rows without a label are passed over."""
-        chunk = self.settled.recoded(chunk)
+        folded = self.split.folded(self.settled.recoded(chunk))
+        chunk = folded.chunk
         assert chunk.labels is not None
-        folds = self.split.of(chunk)
         for fold, (model, seen) in zip(self.split.tested, self.models, strict=True):
-            rows = np.flatnonzero((folds == fold) & (chunk.labels >= 0))
+            rows = np.flatnonzero((folded.folds == fold) & (chunk.labels >= 0))
             if len(rows):
                 ready = self.model.prepare(_part(chunk, rows, seen), base=False)
                 joint = self.model.score(ready, model, slice(0, len(rows)))
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
-                yield FoldAnswers(fold, rows + chunk.start, chunk.labels[rows], weights, joint)
+                counted = len(rows) if self.split.repeats is None else round(float(weights.sum()))
+                numbers = folded.rows[rows] + chunk.start
+                yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, joint, counted)
 
 
 def fold_models(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
 ) -> FoldModels | None:
     """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels."""
+    if split.repeats is None and table.has_weights:
+        split = replace(split, repeats=Repeats.of(table.weights()))
     tally, settled = _tallied(table, plan, runner, split, classes)
     groups = len(settled.classes)
     by_fold = tally.counts[ROOT].reshape(groups, split.folds).sum(axis=0)
     if any(by_fold.sum() - by_fold[fold] <= 0 for fold in split.tested):
         return None
-    model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width)
-    if hidden_in_columns(table, model):
-        chunks = recoded_chunks(table, settled, runner)
-        models = (_completed(model, [_trained(x, fold, split) for x in chunks], plan, runner) for fold in split.tested)
+    weight = plan.unlabelled_weight
+    model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width, weight)
+    if what_is_hidden(table, model, plan):
+        folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner)]
+        models = (_completed(model, [_trained(x, fold, weight) for x in folded], plan, runner) for fold in split.tested)
     else:
         parts = _others(tally, split, model, settled)
         models = (_estimated(model, part, plan, settled.classes) for part in parts)
@@ -107,8 +117,10 @@ class _FoldCounts:
 
 def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
     """The counts of a chunk's rows of known class, every fold apart."""
+    folded = split.folded(chunk)
+    chunk = folded.chunk
     assert chunk.labels is not None
-    groups = np.where(chunk.labels < 0, -1, chunk.labels * split.folds + split.of(chunk)).astype(np.int32)
+    groups = np.where(chunk.labels < 0, -1, chunk.labels * split.folds + folded.folds).astype(np.int32)
     rest = _without_bags(model)
     ready = rest.prepare(replace(chunk, labels=groups), base=False)
     words = {
@@ -191,15 +203,15 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
     return model.params(rest.shares, leaves), known
 
 
-def _trained(chunk: Chunk, fold: int, split: Split) -> Chunk:
-    """The chunk with no weight on rows that a fold is tested on, or whose class is not known."""
-    assert chunk.labels is not None
-    weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-    return replace(chunk, weights=np.where((split.of(chunk) != fold) & (chunk.labels >= 0), weights, 0.0))
+def _trained(folded: Folded, fold: int, unlabelled_weight: float) -> Chunk:
+    """The chunk without the rows that a fold is tested on; rows of no known class are never tested on."""
+    assert folded.chunk.labels is not None
+    kept = np.where(folded.chunk.labels < 0, unlabelled_weight > 0, folded.folds != fold)
+    return folded.chunk.take(np.flatnonzero(kept))
 
 
 def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runner) -> FoldModel:
-    """The parameters once EM has filled the holes of correlated blocks, as it does in a fit."""
+    """The parameters once EM has found what is hidden, as it does in a fit."""
     reached, imagined = climb_labelled(model, chunks, plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":

@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
+from softcount.evaluate.calibrate import SMALLEST, Correction, corrected, corrections
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.calibration import BINS, Bin, bin_sums, bins_of, calibration_error
 from softcount.learn.plan import Plan, retyping
@@ -16,9 +17,6 @@ from softcount.learn.prepare import on_task
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
-
-SMALLEST = 1e-15
-"""A probability below this costs no more than this in the log-loss, as is the custom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +44,40 @@ class Evaluation:
         return calibration_error(self.reliability) if self.reliability else float("nan")
 
 
-def cross_validate(table: Table, plan: Plan, runner: Runner, folds: int = 5, seed: int = 0) -> Evaluation | None:
-    """Each of `folds` parts predicted by a model of the others; None where too few rows have a label."""
+def cross_validate(
+    table: Table, plan: Plan, runner: Runner, folds: int = 5, seed: int = 0, calibration: str | None = None
+) -> Evaluation | None:
+    """Each of `folds` parts predicted by a model of the others; None where too few rows have a label.
+
+    A row of whole weight n is n rows, each in a fold of its own. With a `calibration` the probabilities are corrected
+    as the saved model's are.
+    """
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
-    split = Split(folds, seed)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, f"{folds}-fold cross-validation"), runner)
+    how, split = f"{folds}-fold cross-validation", Split(folds, seed)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration), runner)
 
 
-def hold_out(table: Table, plan: Plan, runner: Runner, share: float = 0.2, seed: int = 0) -> Evaluation | None:
+def hold_out(
+    table: Table, plan: Plan, runner: Runner, share: float = 0.2, seed: int = 0, calibration: str | None = None
+) -> Evaluation | None:
     """A random share of the rows predicted by a model of the rest."""
     if not 0 < share < 1:
         raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
-    split = Split(2, seed, share)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, f"{100 * share:g} % held out"), runner)
+    how, split = f"{100 * share:g} % held out", Split(2, seed, share)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration), runner)
 
 
-def _evaluated(table: Table, plan: Plan, runner: Runner, split: Split, how: str) -> Evaluation | None:
+def _evaluated(
+    table: Table, plan: Plan, runner: Runner, split: Split, how: str, calibration: str | None
+) -> Evaluation | None:
     models = fold_models(table, plan, runner, split)
     if models is None:
         return None
-    sums = total(runner, partial(on_task, partial(_scored, models)), table.tasks())
+    found = None if calibration is None else corrections(table, plan, runner, models, calibration)
+    sums = total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
+    if calibration is not None:
+        how += ", calibrated by the other rows" if found is not None else ", not calibrated"
     return None if sums is None else _summed(sums, models, how)
 
 
@@ -85,18 +96,21 @@ class _Sums:
         return _Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
 
 
-def _scored(models: FoldModels, chunk: Chunk) -> _Sums:
+def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> _Sums:
     groups = models.model.groups
     folds, classes, bins = np.zeros((len(models.models), 4)), np.zeros((groups, 2)), np.zeros((BINS, 3))
     for found in models.answers(chunk):
-        rows, labels, weights = np.arange(len(found.rows)), found.labels, found.weights
-        best = found.joint.argmax(axis=1)
+        rows, labels, weights, joint = np.arange(len(found.rows)), found.labels, found.weights, found.joint
+        if corrected_by is not None:
+            possible = np.isfinite(joint).any(axis=1)
+            joint[possible] = corrected(joint[possible], corrected_by[found.fold])
+        best = joint.argmax(axis=1)
         right = (best == labels).astype(float)
-        models.model.kernels.normalise(found.joint)
-        own = np.maximum(found.joint[rows, labels], SMALLEST)
-        folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), len(rows)
+        models.model.kernels.normalise(joint)
+        own = np.maximum(joint[rows, labels], SMALLEST)
+        folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), found.counted
         classes += np.stack([np.bincount(labels, w, minlength=groups) for w in (weights, weights * right)], axis=1)
-        bins += bin_sums(found.joint[rows, best], right, weights)
+        bins += bin_sums(joint[rows, best], right, weights)
     return _Sums(folds, classes, bins)
 
 

@@ -22,7 +22,7 @@ from softcount.models.base import expected
 from softcount.models.tiles import Ready
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
-from softcount.table.chunk import Split
+from softcount.table.chunk import Repeats, Split
 
 Rows = TypeVar("Rows", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
@@ -188,12 +188,13 @@ class NumberSearch:
 
         Climbing on from the fit to all rows costs less but knows them: on soybean it chose six classes, this one four.
         """
-        split, starts, height, mass = Split(FOLDS, 0), self.few(classes), 0.0, 0.0
+        chunks, starts, height, mass = self.prepared.chunks, self.few(classes), 0.0, 0.0
+        split = Split(FOLDS, 0, repeats=Repeats.of((chunk.start, chunk.weights) for chunk in chunks))
         for fold in split.tested:
             fitted = fit_prepared(without(self.prepared, split, fold), self.trial_plan(LONG), starts, self.runner)
             if fitted.interrupted:
                 raise KeyboardInterrupt
-            rest = [_weighed(part, split.of(part) == fold) for part in self.prepared.ready]
+            rest = [replace(part, weights=split.weights_in(part, fold)) for part in self.prepared.ready]
             tested = expected(fitted.model, fitted.estimates, rest, self.runner)
             height, mass = height + tested.log_likelihood, mass + tested.rows
         return height / mass if mass > 0 else -np.inf
@@ -256,14 +257,14 @@ def sound(fitted: Learned) -> np.ndarray:
 
 def without(prepared: Prepared, split: Split, fold: int) -> Prepared:
     """The table with no weight on the rows of one fold."""
-    ready = [_weighed(part, split.of(part) != fold) for part in prepared.ready]
-    chunks = [_weighed(chunk, split.of(chunk) != fold) for chunk in prepared.chunks]
+    ready = [_without(part, split, fold) for part in prepared.ready]
+    chunks = [_without(chunk, split, fold) for chunk in prepared.chunks]
     return replace(prepared, ready=ready, chunks=chunks, kept={})
 
 
-def _weighed(rows: Rows, kept: np.ndarray) -> Rows:
+def _without(rows: Rows, split: Split, fold: int) -> Rows:
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-    return replace(rows, weights=np.where(kept, weights, 0.0))
+    return replace(rows, weights=weights - split.weights_in(rows, fold))
 
 
 def sizes(search: NumberSearch) -> Iterator[int]:

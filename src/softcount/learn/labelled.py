@@ -67,7 +67,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     counts, imagined = with_older(model, counts, imagined, plan, names)
     notes = [*table.notes, *settled.notes, *chosen_notes(model, counts, plan)]
     params = estimated(model, counts, imagined.using(plug(plan.how)))
-    hidden = _hidden(table, model, plan)
+    hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
         _refuse_hidden(model, plan, hidden)
@@ -101,15 +101,10 @@ def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str) -> None:
         )
 
 
-def _hidden(table: Table, model: ClassModel, plan: Plan) -> str:
-    """What is hidden that one pass cannot count, in words, or nothing."""
+def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
+    """What is hidden that one pass cannot count, in words, or nothing: labels, or the first such column or block."""
     if table.unknown_labels and plan.unlabelled_weight > 0:
         return f"{table.unknown_labels:,} rows without a label used as unlabelled"
-    return hidden_in_columns(table, model)
-
-
-def hidden_in_columns(table: Table, model: ClassModel) -> str:
-    """The first column or block that even known classes leave to EM, in words, or nothing."""
     for leaf in model.leaves:
         if not leaf.family.hidden(leaf.key, holes=True):
             continue  # counting the holes of an array that was not read cell by cell takes longer than the fit

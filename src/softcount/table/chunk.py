@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 """The label code of a row whose class is not known."""
+MOST_REPEATS = 1 << 24
+"""Repetitions of rows that are put into folds one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +138,110 @@ class RowRange(Protocol):
     def n_rows(self) -> int: ...
 
 
+class WeightedRows(RowRange, Protocol):
+    """Rows that may have weights."""
+
+    @property
+    def weights(self) -> np.ndarray | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Whole weights as repetitions: a row of weight n is n rows, the first of a chunk having number `first[start]`.
+
+    No row is repeated more than `most` times; the repetitions of a heavier one weigh more.
+    """
+
+    first: Mapping[int, int]
+    most: float = np.inf
+
+    @classmethod
+    def of(cls, weights: Iterable[tuple[int, np.ndarray | None]], most: int = MOST_REPEATS) -> Repeats | None:
+        """From the start and the weights of every chunk; None where weights are all one, or some are no whole number.
+
+        As many repetitions in all as `most` are kept apart, so that no weight is too large.
+        """
+        parts = list(weights)
+        known = [part for _, part in parts if part is not None]
+        if not known or not all((part == np.floor(part)).all() for part in known):
+            return None
+        if all((part == 1).all() for part in known):
+            return None
+        rows = sum(map(len, known))
+        each = np.inf if sum(float(part.sum()) for part in known) <= most else max(1, most // rows)
+        times = [np.ones(0) if part is None else np.minimum(part, each) for _, part in parts]
+        ends = np.cumsum([0, *(int(part.sum()) for part in times)]).tolist()
+        return cls(dict(zip((start for start, _ in parts), ends, strict=False)), each)
+
+    def times(self, weights: np.ndarray) -> np.ndarray:
+        """How many times each row is repeated."""
+        found: np.ndarray = np.minimum(weights, self.most).astype(np.int64)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Rows of a chunk in the folds they are in: `rows[i]` of the chunk is row i here, which is in `folds[i]`."""
+
+    chunk: Chunk
+    rows: np.ndarray
+    folds: np.ndarray
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains."""
+    """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains.
+
+    Where weights are `repeats`, each repetition of a row has a number and so a fold of its own: the folds are those of
+    the table with its rows written out. A split `inside` another has only the rows that train there.
+    """
 
     folds: int
     seed: int
     share: float | None = None
+    repeats: Repeats | None = None
+    inside: Split | None = None
 
     @property
     def tested(self) -> range:
         return range(1) if self.share is not None else range(self.folds)
 
     def of(self, rows: RowRange) -> np.ndarray:
-        mixed = np.arange(rows.start, rows.start + rows.n_rows, dtype=np.uint64)
+        """The fold of each row, by its own number."""
+        return self._fold(np.arange(rows.start, rows.start + rows.n_rows))
+
+    def folded(self, chunk: Chunk) -> Folded:
+        """A chunk's rows by fold; one whose repetitions are in several stands in each, with their part of its weight."""
+        if self.repeats is None and self.inside is None:
+            return Folded(chunk, np.arange(chunk.n_rows), self.of(chunk))
+        shares = self._shares(chunk, chunk.labels)
+        rows, folds = np.nonzero(shares)
+        return Folded(replace(chunk.take(rows), weights=shares[rows, folds]), rows, folds.astype(np.int32))
+
+    def weights_in(self, rows: WeightedRows, fold: int) -> np.ndarray:
+        """The weight that each row has in a fold."""
+        if self.repeats is not None:
+            return self._shares(rows, None)[:, fold]
+        return np.where(self.of(rows) == fold, 1.0 if rows.weights is None else rows.weights, 0.0)
+
+    def _shares(self, chunk: WeightedRows, labels: np.ndarray | None) -> np.ndarray:
+        """(rows x folds) the weight that each row has in each fold."""
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        times = np.ones(chunk.n_rows, np.int64) if self.repeats is None else self.repeats.times(weights)
+        first = chunk.start if self.repeats is None else self.repeats.first[chunk.start]
+        rows = np.repeat(np.arange(chunk.n_rows), times)
+        numbers = first + np.arange(len(rows))
+        if self.inside is not None:
+            trains = self.inside._fold(numbers) == 1
+            if labels is not None:  # a row without a label is never held out
+                trains |= labels[rows] == UNKNOWN
+            rows, numbers = rows[trains], numbers[trains]
+        each = (weights / np.maximum(times, 1))[rows]
+        shares = np.bincount(rows * self.folds + self._fold(numbers), each, minlength=chunk.n_rows * self.folds)
+        return shares.reshape(chunk.n_rows, self.folds)
+
+    def _fold(self, numbers: np.ndarray) -> np.ndarray:
+        mixed = numbers.astype(np.uint64)
         with np.errstate(over="ignore"):
             mixed += np.uint64(self.seed & (2**63 - 1)) * np.uint64(11400714819323198485)
             for shift, factor in ((30, 13787848793156543929), (27, 10723151780598845931)):

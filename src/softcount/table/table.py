@@ -296,6 +296,18 @@ class Table:
         names, order = self._settled_labels()
         return [None if code < 0 else names[order[code]] for codes in found if codes is not None for code in codes]
 
+    @property
+    def has_weights(self) -> bool:
+        return self.sides.weight is not None or self.sides.weights is not None
+
+    def weights(self) -> Iterator[tuple[int, np.ndarray | None]]:
+        """The first row and the weights of every chunk, None for all ones; nothing but the weights is read."""
+        column = self.sides.weight
+        for piece in self.source.pieces({} if column is None else {column: Wanted(numeric=True, padded=True)}):
+            given = self.sides.part("weights", piece)
+            raw = None if column is None else piece.load()
+            yield piece.start, self._side_columns.weights_in(raw, piece.start, given)
+
     def widened(self, why: Contradiction) -> Table:
         """The same table, with the contradicted column read as what it turned out to be."""
         target = self.sides.target
