@@ -374,8 +374,9 @@ def test_four_threads_equal_one_bit_for_bit():
 def test_a_class_report_has_size_typical_row_and_what_sets_the_class_apart():
     table = shapes()
     mixture = mixture_of(table)
-    for g, line in enumerate(mixture.classes().to_pylist()):
-        assert line["share"] == mixture.weights_[g] and line["rows"] == pytest.approx(240 * line["share"])
+    assert sum(line["rows"] for line in mixture.classes().to_pylist()) == pytest.approx(240)
+    for g, line in enumerate(mixture.classes(parameters=True).to_pylist()):
+        assert line["share"] == mixture.weights_[g] and line["rows"] == pytest.approx(240 * line["share"], abs=0.5)
         assert line["typical"]["length"] == mixture.params_["length"]["mean"][g]
         assert line["typical"]["price"] == pytest.approx(math.exp(mixture.params_["price"]["mean"][g]))
         levels = mixture.levels_["colour"]
@@ -391,6 +392,55 @@ def test_elsewhere_is_what_the_other_rows_look_like():
     first = {entry["column"]: entry for entry in model.classes().to_pylist()[0]["apart"]}
     assert first["x"]["here"].startswith("mean 2,") and first["x"]["elsewhere"].startswith("mean 12,")
     assert first["c"]["here"] == "a 67 %, b 33 %" and first["c"]["elsewhere"] == "b 100 %"
+
+
+def test_shown_figures_are_those_of_the_rows_and_parameters_are_shown_on_request(data):
+    """Iris: setosa's petals have a deviation of 0.172; the prior's row widens what is scored with to 0.299."""
+    iris = pd.read_csv(data("r_datasets/iris_fisher.csv"))
+    column = next(name for name in iris.columns if "Petal" in name and "Length" in name)
+    target = next(name for name in iris.columns if "pecies" in name)
+    model = sc.NaiveBayes().fit(iris.drop(columns=target), iris[target].tolist())
+    rows = iris[iris[target] == model.classes_[0]][column]
+    others = iris[iris[target] != model.classes_[0]][column]
+    card = next(x for x in model.classes().to_pylist()[0]["apart"] if x["column"] == column)
+    assert card["here"] == f"mean {rows.mean():.4g}, sd {rows.std(ddof=0):.3g}"
+    assert card["elsewhere"] == f"mean {others.mean():.4g}, sd {others.std(ddof=0):.3g}"
+    scored = next(x for x in model.classes(parameters=True).to_pylist()[0]["apart"] if x["column"] == column)
+    assert scored["here"].endswith(f"sd {model.params_[column]['variance'][0] ** 0.5:.3g}") and scored != card
+
+
+def test_a_level_of_nearly_every_row_is_shown_as_such_however_strong_the_prior():
+    """Eight of nine rows hold 000; a prior of a row for each of 60 levels made that 13 %."""
+    codes = [f"{n:03d}" for n in range(60)]
+    table = {"code": [*["000"] * 8, "001", *codes], "again": ["000"] * 8 + ["001"] + codes}
+    y = ["few"] * 9 + ["many"] * 60
+    model = sc.NaiveBayes({"code": "categorical", "again": "categorical"}).fit(table, y)
+    few = model.classes().to_pylist()[0]
+    assert {entry["here"] for entry in few["apart"]} == {"000 89 %, 001 11 %"}
+    assert few["share"] == pytest.approx(9 / 69)
+    words = model.influence(per_class=True).to_pylist()
+    assert {line["words"] for line in words if line["class"] == "few"} == {"000 89 %, 001 11 %"}
+    scored = model.influence(per_class=True, parameters=True).to_pylist()
+    assert all(line["words"].startswith("000 13 %") for line in scored if line["class"] == "few")
+
+
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "gamma", "student", "exponential"])
+def test_a_class_without_a_value_in_a_column_has_none_to_show(kind):
+    table = {"x": [1.5, 2.5, 4.0, None, None, None], "c": ["a", "b", "a", None, None, None], "z": [1.0, 2.0] * 3}
+    model = sc.NaiveBayes({"x": kind, "c": "categorical", "z": "normal"}).fit(table, ["u"] * 3 + ["v"] * 3)
+    v = {entry["column"]: entry for entry in model.classes().to_pylist()[1]["apart"]}
+    assert v["x"]["here"] == v["c"]["here"] == "no values"
+    assert "no values" not in v["x"]["elsewhere"]
+    assert model.classes().to_pylist()[1]["typical"]["x"] is None
+
+
+def test_shares_shown_of_a_mixture_are_those_of_its_rows():
+    table = {"x": [1.0, 1.1, 0.9, 1.05, 9.0, 9.1]}
+    found = sc.Mixture(2, prior=3.0, random_state=0).fit(table)
+    members = found.predict_proba(table).mean(axis=0)
+    assert [line["share"] for line in found.classes().to_pylist()] == pytest.approx(members, abs=1e-4)
+    assert found.weights_ != pytest.approx(members, abs=1e-2)
+    assert [line["share"] for line in found.classes(parameters=True).to_pylist()] == found.weights_.tolist()
 
 
 def test_one_class_and_known_classes_are_reported_too():

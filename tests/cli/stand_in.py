@@ -66,14 +66,18 @@ class StandIn:
     def influence(self) -> list[tuple[str, float]]:
         return [("size", 1.25), ("colour", 0.5)]
 
-    def describe(self, key: str) -> list[str]:
+    def describe(self, key: str, parameters: bool = False) -> list[str]:
         return ["mean 1", "mean 5"] if key == "size" else ["blue 90 %", f"{NASTY} 80 %"]
 
     @property
     def group_rows(self) -> Any:
         return self.shares * self.n_rows
 
-    def cards(self) -> list[Card]:
+    @property
+    def row_shares(self) -> Any:
+        return self.shares
+
+    def cards(self, parameters: bool = False) -> list[Card]:
         sizes = [float(size) for size in self.shares]
         return [
             Card(name, size, size * self.n_rows, 1.75, {"size": 1.5, "colour": NASTY}, self._apart(group))

@@ -185,6 +185,21 @@ def test_a_reason_names_column_value_and_nats():
 
 
 @pytest.mark.parametrize("clusters", [2, 7])
+def test_figures_are_those_of_the_rows_and_of_what_they_are_scored_with_on_request(tmp_path):
+    write_table(
+        tmp_path / "t.csv", ("x", "y"), [(x, "few" if x < 5 else "many") for x in (1.5, 2.5, 3.5, *range(5, 45))]
+    )
+    run("fit", tmp_path / "t.csv", "--target", "y", "--kind", "x=normal", "-o", tmp_path / "m.sc")
+    rows, scored = (run("show", tmp_path / "m.sc", *words).stdout for words in ((), ("--parameters",)))
+    assert "mean 2.5, sd 0.816" in rows and "parameters that rows are scored with" not in rows
+    assert "mean 2.5, sd 0.816" not in scored and "parameters that rows are scored with" in scored
+    here = [
+        json.loads(run("show", tmp_path / "m.sc", "--json", *words).stdout)["classes"][0]["apart"][0]["here"]
+        for words in ((), ("--parameters",))
+    ]
+    assert here[0] == "mean 2.5, sd 0.816" != here[1]
+
+
 def test_a_k_means_file_shows_its_centres(clusters, tmp_path):
     rng = np.random.default_rng(0)
     rows = np.stack([50.0 * rng.integers(0, 2, 60) + rng.normal(size=60), rng.normal(size=60)], axis=1)

@@ -134,8 +134,8 @@ def test_rows_are_those_counted_where_classes_are_taken_as_equally_likely(tmp_pa
         (folder / str(place)).write_text(f"word{place % 2} {folder.name}")
     page = run("fit", tmp_path, "--text", "complement", "-o", "x.sc").stdout
     lines = [line.split() for line in page.splitlines()]
-    assert ["few", "50.0", "%", "3"] in lines and ["many", "50.0", "%", "6"] in lines
-    assert "share is what a class is taken to have before a row is read" in page
+    assert ["few", "33.3", "%", "3", "50.0", "%"] in lines and ["many", "66.7", "%", "6", "50.0", "%"] in lines
+    assert "taken to be is the share that a class is given before a row is read" in page
     classes = json.loads(run("show", "x.sc", "--json").stdout)["classes"]
     assert [(card["class"], card["rows"]) for card in classes] == [("few", 3), ("many", 6)]
-    assert "share is what" not in run("fit", tmp_path, "-o", "x.sc").stdout
+    assert "taken to be" not in run("fit", tmp_path, "-o", "x.sc").stdout

@@ -22,6 +22,9 @@ Examples:
 With DATA, its rows are sorted into the classes: the surest and least sure members of each, how unsure the rows
 are, and those that fit worst, with the columns that make them odd. Rows are counted from 1.
 
+Shares, means and deviations are those of the rows that MODEL was learned from. Rows are scored with parameters that
+the prior has a part in; --parameters shows those.
+
 Influence is how far a class's column departs from the whole table's, in nats, as AutoClass reports it: summed over
 the classes for a column, and relative to the most influential.
 
@@ -38,9 +41,14 @@ by how sure that is. Log-odds are in nats."""
     metavar="N",
     help="How many of the rows that fit worst to show.  [default: 10]",
 )
+@click.option(
+    "--parameters", is_flag=True, help="Show what rows are scored with, the prior included, not what they are like."
+)
 @options.format_options()
 @options.json_option
-def command(model: str, data: str | None, anomalies: int | None, form: InputFormat, json_wanted: bool) -> None:
+def command(  # noqa: PLR0913 - what can be asked for
+    model: str, data: str | None, anomalies: int | None, parameters: bool, form: InputFormat, json_wanted: bool
+) -> None:
     """Say what MODEL holds: its classes, its columns, and how the classes differ.
 
     With DATA, also who of its rows is in which class, and which rows fit nowhere.
@@ -60,7 +68,8 @@ def command(model: str, data: str | None, anomalies: int | None, form: InputForm
         put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
         return
     rows = None if data is None else sort(fitted, data, form, 10 if anomalies is None else anomalies)
-    put_answer(lambda: model_document(fitted, rows), lambda: model_page(fitted, rows), json_wanted)
+    shown = fitted, rows, parameters
+    put_answer(lambda: model_document(*shown), lambda: model_page(*shown), json_wanted)
 
 
 def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> SortedRows:

@@ -50,25 +50,27 @@ class ClassReports:
     def _closed(self, X: Any) -> tuple[Fitted, Table]:
         raise NotImplementedError
 
-    def influence(self, per_class: bool = False) -> Any:
+    def influence(self, per_class: bool = False, parameters: bool = False) -> Any:
         """Columns by how far they depart from the whole table's, in nats: the largest first.
 
         As AutoClass defines it, against the table taken as one single class: summed over the classes or, `per_class`, a
         line for each column and class with the column in words. `relative` is 1 for the largest. A block of columns is
-        one entry under its joined names.
+        one entry under its joined names. Words are of the rows or, with `parameters`, of what they are scored with.
         """
         check_is_fitted(self, "fitted_")
-        return _per_class(self.fitted_) if per_class else _summed(self.fitted_)
+        return _per_class(self.fitted_, parameters) if per_class else _summed(self.fitted_)
 
-    def classes(self, X: Any = None, members: int = 3) -> Any:
+    def classes(self, X: Any = None, members: int = 3, parameters: bool = False) -> Any:
         """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
 
         `departure` is how far the class is from the whole table, in nats. With X, `entropy` is how unsure the rows of
-        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea).
+        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea). Shares, means and
+        deviations are those of the rows that were learned from; with `parameters` those that rows are scored with, in
+        which the prior has its part.
         """
         check_is_fitted(self, "fitted_")
         refuse_fraction("members", members, 0)
-        lines = _card_lines(self.fitted_)
+        lines = _card_lines(self.fitted_, parameters)
         if X is not None:
             both = zip(lines, self._answer(X, sort_rows, int(members), 0).classes, strict=True)
             lines = [line | _crowd_line(crowd, self.fitted_.n_groups) for line, crowd in both]
@@ -149,9 +151,9 @@ def _summed(fitted: Fitted) -> Any:
     )
 
 
-def _per_class(fitted: Fitted) -> Any:
+def _per_class(fitted: Fitted, parameters: bool) -> Any:
     far, names = departures(fitted), _names(fitted)
-    words = {x.key: fitted.describe(x.key) for x in fitted.model.leaves}
+    words = {x.key: fitted.describe(x.key, parameters) for x in fitted.model.leaves}
     entries = [(key, g, float(values[g])) for key, values in far.items() for g in range(fitted.n_groups)]
     ranked = sorted(entries, key=lambda entry: -entry[2])
     values = np.array([value for *_, value in ranked])
@@ -171,8 +173,8 @@ def _to_the_largest(values: np.ndarray) -> np.ndarray:
     return values / most if most > 0 else np.zeros(len(values))
 
 
-def _card_lines(fitted: Fitted) -> list[dict[str, Any]]:
-    cards = fitted.cards()
+def _card_lines(fitted: Fitted, parameters: bool) -> list[dict[str, Any]]:
+    cards = fitted.cards(parameters)
     typical = {x.key: _of_one_kind([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
     return [
         {
@@ -196,7 +198,8 @@ def _of_one_kind(values: list[Any]) -> list[Any]:
         flat = _of_one_kind([cell for value in values for cell in value])
         width = len(values[0])
         return [flat[a : a + width] for a in range(0, len(flat), width)]
-    return values if len({type(value) for value in values}) == 1 else [str(value) for value in values]
+    alike = len({type(value) for value in values if value is not None}) <= 1
+    return values if alike else [None if value is None else str(value) for value in values]
 
 
 def _crowd_line(crowd: ClassMembers, groups: int) -> dict[str, Any]:

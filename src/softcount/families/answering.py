@@ -90,6 +90,10 @@ class Answering(Capabilities):
         found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
         return found
 
+    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
+        """What the rows alone are like, in counting units: nothing imagined. It is shown, not scored with."""
+        return self._core.estimate(stats, hyper, "ml")
+
     def pooled_hyper(self, hyper: Hyper) -> Hyper:
         """The prior of one class where every class has its own counts of levels: what they imagine on average."""
         alpha = hyper.get("alpha", np.zeros(0))

@@ -136,6 +136,12 @@ class Normal(Family):
         variance = np.maximum(variance, np.max(hyper["floor"]) if self.shared_by_columns else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
+    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
+        """Also no floor, and no variance that is known or shared with others."""
+        rows, mean, squares = moments(stats)
+        variance = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
+        return {"mean": np.where(rows > 0, mean, hyper["centre"]), "variance": variance}
+
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         """With the mean fixed, the variance is around that mean."""
         params = Family.held(self, stats, hyper, how, fixed)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import entr
 
+from softcount.counts import Counts
 from softcount.fitted.answers import CLASS, label
-from softcount.fitted.influence import departures, elsewhere
+from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.fitted.marking_words import marking_lines
 from softcount.fitted.surprise import RowScores, SurpriseMeter, part_of, tiles
+from softcount.models.nodes import Node
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
@@ -21,6 +23,7 @@ from softcount.table.schema import Key
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
 
+NO_VALUES = "no values"
 NEVER_SEEN = "never seen"
 """Stands for a level that the model does not know."""
 
@@ -52,29 +55,45 @@ class Card:
     apart: list[ColumnContrast]
 
 
-def describe(fitted: Fitted, key: Key) -> list[str]:
-    """One column in a few words for every group."""
+def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
+    """One column in a few words for every group: what its rows are like, or the parameters they are scored with."""
     leaf = fitted.model.nodes[key]
     if leaf.family.words_of(leaf.setting) is not None:
         return [own for own, _ in marking_lines(fitted, leaf)]
-    return leaf.family.describe(fitted.params[key], leaf.setting)
+    if parameters:
+        return leaf.family.describe(fitted.params[key], leaf.setting)
+    return _of_rows(fitted, leaf, fitted.counts, leaf.family.describe, NO_VALUES)
 
 
-def cards_of(fitted: Fitted) -> list[Card]:
-    """A card for every class."""
-    far, public = departures(fitted), fitted.params
+def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list[Any]], nothing: Any) -> list[Any]:
+    """What a family has to say of the rows alone in each group, and of a group without a value that it has none."""
+    stats, family = counts.arrays[leaf.key], leaf.family
+    hyper = fitted.imagined.hypers[leaf.key]
+    alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else family.pooled_hyper(hyper))
+    said = say(family.public(alone, leaf.setting), leaf.setting)
+    return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, said, strict=True)]
+
+
+def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
+    """A card for every class: what its rows are like, or with `parameters` what they are scored with."""
+    far, public = departures(fitted), fitted.params if parameters else {}
     texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
     words = {x.key: list(marking_lines(fitted, x)) for x in texts}
     plain = [x for x in fitted.model.leaves if x.key not in words]
-    here = {x.key: x.family.describe(public[x.key], x.setting) for x in plain}
+    if parameters:
+        here = {x.key: x.family.describe(public[x.key], x.setting) for x in plain}
+        likely = {x.key: x.family.typical(public[x.key], x.setting) for x in plain}
+    else:
+        here = {x.key: _of_rows(fitted, x, fitted.counts, x.family.describe, NO_VALUES) for x in plain}
+        likely = {x.key: _of_rows(fitted, x, fitted.counts, x.family.typical, None) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
-    likely = here | {x.key: x.family.typical(public[x.key], x.setting) for x in plain}
-    typical = {x.key: likely[x.key] for x in fitted.model.leaves}
-    others = _elsewhere(fitted, words)
+    typical = {x.key: likely.get(x.key, here[x.key]) for x in fitted.model.leaves}
+    others = _elsewhere(fitted, words, parameters)
+    shares = fitted.shares if parameters else fitted.row_shares
     return [
         Card(
             name,
-            float(fitted.shares[g]),
+            float(shares[g]),
             float(fitted.group_rows[g]),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
@@ -84,12 +103,16 @@ def cards_of(fitted: Fitted) -> list[Card]:
     ]
 
 
-def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]]) -> Iterator[dict[Key, str]]:
+def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], parameters: bool) -> Iterator[dict[Key, str]]:
     """For each class in turn, what its columns are like in all others together."""
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
-    pooled = elsewhere(fitted) if plain else repeat({})
-    for g, other in zip(range(fitted.n_groups), pooled, strict=False):
-        described = {x.key: x.family.describe(other[x.key], x.setting)[0] for x in plain}
+    others = elsewhere(fitted) if plain else repeat(fitted.counts)
+    for g, counts in zip(range(fitted.n_groups), others, strict=False):
+        if parameters:
+            public = pooled(fitted, counts) if plain else {}
+            described = {x.key: x.family.describe(public[x.key], x.setting)[0] for x in plain}
+        else:
+            described = {x.key: _of_rows(fitted, x, counts, x.family.describe, NO_VALUES)[0] for x in plain}
         yield described | {key: pairs[g][1] for key, pairs in words.items()}
 
 

@@ -74,10 +74,14 @@ class Fitted(Learned):
 
     @property
     def group_rows(self) -> np.ndarray:
-        """The rows of each group; of known classes those that were counted, whatever share they are given."""
-        if self.classes is None:
-            return self.shares * self.n_rows
+        """The rows of each group, as they were counted, whatever share it is given."""
         return np.asarray(self.counts.arrays[ROOT].value, dtype=float)
+
+    @property
+    def row_shares(self) -> np.ndarray:
+        """The share of the rows that each group has, without a prior."""
+        rows = self.group_rows
+        return rows / rows.sum() if rows.sum() > 0 else self.shares
 
     @property
     def n_iter(self) -> int:
@@ -108,17 +112,20 @@ class Fitted(Learned):
         values = [(key, float(far.sum())) for key, far in departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
-    def cards(self) -> list[Card]:
-        """A card for every group: its size, its typical row, and what sets it apart from the whole table."""
+    def cards(self, parameters: bool = False) -> list[Card]:
+        """A card for every group: its size, its typical row, and what sets it apart from the whole table.
+
+        Figures are those of the rows or, with `parameters`, those that rows are scored with.
+        """
         from softcount.fitted.classes import cards_of
 
-        return cards_of(self)
+        return cards_of(self, parameters)
 
-    def describe(self, key: Key) -> list[str]:
-        """One column in a few words for every group."""
+    def describe(self, key: Key, parameters: bool = False) -> list[str]:
+        """One column in a few words for every group; figures as of `cards`."""
         from softcount.fitted.classes import describe
 
-        return describe(self, key)
+        return describe(self, key, parameters)
 
     # -- scoring
 

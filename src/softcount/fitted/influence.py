@@ -41,13 +41,17 @@ def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
     return np.asarray(np.maximum(family.divergence(joined, shares)[:-1], 0.0))
 
 
-def elsewhere(fitted: Fitted) -> Iterator[dict[Key, Params]]:
-    """For each group in turn, every column's parameters over all groups but it, in the user's units."""
+def elsewhere(fitted: Fitted) -> Iterator[Counts]:
+    """For each group in turn, the counts of all groups but it; of the only group, its own."""
     if fitted.n_groups == 1:
-        yield fitted.model.public(_pooled(fitted, fitted.counts.map(_together)))
-        return
-    for others in _others(fitted.counts, range(fitted.n_groups), None):
-        yield fitted.model.public(_pooled(fitted, others))
+        yield fitted.counts.map(_together)
+    else:
+        yield from _others(fitted.counts, range(fitted.n_groups), None)
+
+
+def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
+    """The parameters of one class that has these counts, in the user's units."""
+    return fitted.model.public(_pooled(fitted, counts))
 
 
 def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:

@@ -35,16 +35,16 @@ def only_text(fitted: Fitted) -> bool:
     return bool(fitted.families) and set(fitted.families) <= set(fitted.schema.texts)
 
 
-def add_cards(page: Page, fitted: Fitted) -> None:
+def add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
     """What sets each class apart from the rest of the table, in its own order, and its typical row.
 
-    Where text is all there is, the words that mark the classes say it already.
+    Figures are those of the rows or, with `parameters`, those that rows are scored with. Where text is all there is, the words that mark the classes say it already.
     """
     if only_text(fitted):
         return
-    names = class_names(fitted)
-    for name, card in zip(names, fitted.cards(), strict=True):
-        page.heading(f"What sets {name} apart ({share(card.share)} of the rows)")
+    figures = zip(class_names(fitted), fitted.row_shares.tolist(), fitted.cards(parameters), strict=True)
+    for name, part, card in figures:
+        page.heading(f"What sets {name} apart ({share(part)} of the rows)")
         chosen = card.apart[:CARD_COLUMNS]
         telling = [(key_text(x.key), number(x.influence, 3), x.here, x.elsewhere) for x in chosen]
         page.grid(("column", "influence", "here", "elsewhere"), telling, right=("influence",))

@@ -26,18 +26,23 @@ SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more get a table each."""
 
 
-def model_page(fitted: Fitted, rows: SortedRows | None = None) -> Page:
-    """What a model holds, for `softcount show`; with a table sorted into its classes, who is in them."""
+def model_page(fitted: Fitted, rows: SortedRows | None = None, parameters: bool = False) -> Page:
+    """What a model holds, for `softcount show`; with a table sorted into its classes, who is in them.
+
+    Shares, means and deviations are those of the rows or, with `parameters`, those that rows are scored with.
+    """
     page = Page()
     page.heading(headline(fitted))
     page.line(f"from {counted(fitted.n_rows, 'row')}, {counted(fitted.n_parameters, 'parameter')}")
+    if parameters:
+        page.line("figures are the parameters that rows are scored with: the prior has its part in them")
     if fitted.calibration is not None:
         evaluation_page.add_calibration(page, fitted.calibration)
     evaluation_page.add_selection(page, fitted)
-    add_groups(page, fitted)
-    add_apart(page, fitted, brief=False)
+    add_groups(page, fitted, parameters)
+    add_apart(page, fitted, brief=False, parameters=parameters)
     if fitted.n_groups > 1:
-        class_page.add_cards(page, fitted)
+        class_page.add_cards(page, fitted, parameters)
     if rows is not None:
         class_page.add_sorting(page, fitted, rows)
     _add_columns(page, fitted)
@@ -53,30 +58,31 @@ def headline(fitted: Fitted) -> str:
     return f"Naive Bayes: {groups}" if fitted.target is None else f"Naive Bayes for {key_text(fitted.target)}: {groups}"
 
 
-def add_groups(page: Page, fitted: Fitted) -> None:
-    """How large each class is."""
+def add_groups(page: Page, fitted: Fitted, parameters: bool = False) -> None:
+    """How large each class is; where it is taken to have another share of the rows to come, that too."""
     page.heading("Classes")
-    shares, sizes = ([float(size) for size in sizes] for sizes in (fitted.shares, fitted.group_rows))
-    rows = [
-        (name, share(part), number(size)) for name, part, size in zip(class_names(fitted), shares, sizes, strict=True)
-    ]
-    page.grid(("class", "share", "rows"), rows, right=("share", "rows"))
-    if any(abs(part * sum(sizes) - size) > 0.01 * sum(sizes) for part, size in zip(shares, sizes, strict=True)):
-        page.line("share is what a class is taken to have before a row is read, not its share of these rows")
+    taken, found = fitted.shares.tolist(), fitted.row_shares.tolist()
+    other = parameters or any(abs(a - b) > 0.01 for a, b in zip(taken, found, strict=True))
+    headings: tuple[str, ...] = ("class", "share", "rows", "taken to be") if other else ("class", "share", "rows")
+    figures = zip(map(share, found), map(number, fitted.group_rows.tolist()), map(share, taken), strict=True)
+    rows = [(name, *each)[: len(headings)] for name, each in zip(class_names(fitted), figures, strict=True)]
+    page.grid(headings, rows, right=headings[1:])
+    if other:
+        page.line("taken to be is the share that a class is given before a row is read")
 
 
-def add_apart(page: Page, fitted: Fitted, brief: bool = True) -> None:
+def add_apart(page: Page, fitted: Fitted, brief: bool = True, parameters: bool = False) -> None:
     """The columns that tell the classes apart, and what they look like in each class; the words of columns of text."""
     if not class_page.only_text(fitted):
-        _add_influence(page, fitted)
+        _add_influence(page, fitted, parameters)
     if fitted.schema.texts:
         add_marks(page, fitted, brief)
 
 
-def _add_influence(page: Page, fitted: Fitted) -> None:
+def _add_influence(page: Page, fitted: Fitted, parameters: bool) -> None:
     ranked = fitted.influence()
     if fitted.n_groups == 1 and fitted.params:
-        _add_whole(page, fitted)
+        _add_whole(page, fitted, parameters)
     if fitted.n_groups < 2 or not ranked:
         return
     chosen, most = ranked[:MOST_COLUMNS], ranked[0][1]
@@ -86,7 +92,7 @@ def _add_influence(page: Page, fitted: Fitted) -> None:
         (key_text(key), number(value, 3), f"{value / most:.3f}" if most > 0 else "-") for key, value in chosen
     ]
     if fitted.n_groups <= SIDE_BY_SIDE:
-        words = [fitted.describe(key) for key, _ in chosen]
+        words = [fitted.describe(key, parameters) for key, _ in chosen]
         headings = (*headings, *class_names(fitted))
         figures = [(*figure, *said) for figure, said in zip(figures, words, strict=True)]
     page.grid(headings, figures, right=("influence", "relative"))
@@ -94,10 +100,10 @@ def _add_influence(page: Page, fitted: Fitted) -> None:
         page.line(f"and {counted(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
 
 
-def _add_whole(page: Page, fitted: Fitted) -> None:
+def _add_whole(page: Page, fitted: Fitted, parameters: bool) -> None:
     """The columns of a single class: nothing sets it apart, but it looks like something."""
     page.heading("What the rows look like")
-    rows = [(key_text(key), *fitted.describe(key)) for key in list(fitted.params)[:MOST_COLUMNS]]
+    rows = [(key_text(key), *fitted.describe(key, parameters)) for key in list(fitted.params)[:MOST_COLUMNS]]
     page.grid(("column", *class_names(fitted)), rows)
     if len(fitted.params) > len(rows):
         page.line(f"and {counted(len(fitted.params) - len(rows), 'column')} more (--json has all)")
@@ -143,9 +149,9 @@ def add_notes(page: Page, notes: list[str]) -> None:
         page.line(*notes)
 
 
-def model_document(fitted: Fitted, rows: SortedRows | None = None) -> dict[str, Any]:
-    """What a model holds, as data; with a table sorted into its classes, that too."""
-    cards = fitted.cards()
+def model_document(fitted: Fitted, rows: SortedRows | None = None, parameters: bool = False) -> dict[str, Any]:
+    """What a model holds, as data; with a table sorted into its classes, that too. Figures as of the page."""
+    cards = fitted.cards(parameters)
     return {
         "target": fitted.target,
         "rows": fitted.n_rows,

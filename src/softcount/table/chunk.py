@@ -211,7 +211,7 @@ class Split:
         return self._fold(np.arange(rows.start, rows.start + rows.n_rows))
 
     def folded(self, chunk: Chunk) -> Folded:
-        """A chunk's rows by fold; one whose repetitions are in several stands in each, with their part of its weight."""
+        """A chunk's rows by fold; one whose repetitions are in several is in each, with their part of its weight."""
         if self.repeats is None and self.inside is None:
             return Folded(chunk, np.arange(chunk.n_rows), self.of(chunk))
         shares = self._shares(chunk, chunk.labels)
