@@ -184,7 +184,6 @@ def test_a_reason_names_column_value_and_nats():
 # -- k-means files
 
 
-@pytest.mark.parametrize("clusters", [2, 7])
 def test_figures_are_those_of_the_rows_and_of_what_they_are_scored_with_on_request(tmp_path):
     write_table(
         tmp_path / "t.csv", ("x", "y"), [(x, "few" if x < 5 else "many") for x in (1.5, 2.5, 3.5, *range(5, 45))]
@@ -200,6 +199,7 @@ def test_figures_are_those_of_the_rows_and_of_what_they_are_scored_with_on_reque
     assert here[0] == "mean 2.5, sd 0.816" != here[1]
 
 
+@pytest.mark.parametrize("clusters", [2, 7])
 def test_a_k_means_file_shows_its_centres(clusters, tmp_path):
     rng = np.random.default_rng(0)
     rows = np.stack([50.0 * rng.integers(0, 2, 60) + rng.normal(size=60), rng.normal(size=60)], axis=1)

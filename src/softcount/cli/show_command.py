@@ -46,7 +46,7 @@ by how sure that is. Log-odds are in nats."""
 )
 @options.format_options()
 @options.json_option
-def command(  # noqa: PLR0913 - what can be asked for
+def command(
     model: str, data: str | None, anomalies: int | None, parameters: bool, form: InputFormat, json_wanted: bool
 ) -> None:
     """Say what MODEL holds: its classes, its columns, and how the classes differ.

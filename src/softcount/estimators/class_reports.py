@@ -64,9 +64,9 @@ class ClassReports:
         """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
 
         `departure` is how far the class is from the whole table, in nats. With X, `entropy` is how unsure the rows of
-        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea). Shares, means and
-        deviations are those of the rows that were learned from; with `parameters` those that rows are scored with, in
-        which the prior has its part.
+        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea). Shares, means
+        and deviations are those of the rows that were learned from; with `parameters` those that rows are scored with,
+        in which the prior has its part.
         """
         check_is_fitted(self, "fitted_")
         refuse_fraction("members", members, 0)

@@ -38,7 +38,8 @@ def only_text(fitted: Fitted) -> bool:
 def add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
     """What sets each class apart from the rest of the table, in its own order, and its typical row.
 
-    Figures are those of the rows or, with `parameters`, those that rows are scored with. Where text is all there is, the words that mark the classes say it already.
+    Figures are those of the rows or, with `parameters`, those that rows are scored with. Where text is all there is,
+    the words that mark the classes say it already.
     """
     if only_text(fitted):
         return
