@@ -89,8 +89,6 @@ def test_vectors_are_those_of_each_set_in_some_order_and_lead_back(example: Exam
         np.testing.assert_allclose(np.sort(weights[place]), np.sort(chart.weights(own)), rtol=1e-12)
     back = many.moved(vectors, params)
     np.testing.assert_allclose(many.vectors(back), vectors, rtol=1e-9, atol=1e-9)
-    floors = many.at_floor(params, many.expected(params)[0])
-    assert floors.shape == (2, SETS)
 
 
 @every_example

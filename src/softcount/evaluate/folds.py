@@ -83,6 +83,8 @@ def fold_models(
     if split.repeats is None and table.has_weights:
         split = replace(split, repeats=Repeats.of(table.weights()))
     tally, settled = _tallied(table, plan, runner, split, classes)
+    if not tally.counts.finite:
+        table.within_reach(table.chunks(runner.map))
     groups = len(settled.classes)
     by_fold = tally.counts[ROOT].reshape(groups, split.folds).sum(axis=0)
     if any(by_fold.sum() - by_fold[fold] <= 0 for fold in split.tested):

@@ -61,11 +61,6 @@ class Answering(Capabilities):
         """One column's family and parameters in every group, given the other cells of its block."""
         return self._core, params
 
-    def reach(self, params: Params) -> np.ndarray:
-        """Every group's deviation, or where that is infinite a length to look for quantiles by."""
-        means, variances = self._core.moments(params)
-        return np.sqrt(np.where(np.isfinite(variances), variances, means**2 + 1.0))
-
     # -- draws and fills
 
     def draw_columns(

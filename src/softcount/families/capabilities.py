@@ -165,6 +165,10 @@ class Capabilities:
         """
         return self.has_products and set(params) <= set(self.chart)
 
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        """Parameters as `score` takes them, made once a pass: the public ones, and what those may be too small for."""
+        return self._core.public(params, setting)
+
     def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """For a stack of reals: means, inverse deviations and constants in the user's units; None where not normal."""
         raise NotImplementedError

@@ -53,7 +53,6 @@ class LogNormal(Normal):
 
     # -- what it says
 
-    reach = Family.reach
     average_surprise = Family.average_surprise
     linear = Family.linear
 

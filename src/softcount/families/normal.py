@@ -204,8 +204,20 @@ class Normal(Family):
         if "freedom" in params:
             return None
         # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
-        inverse = 1.0 / (np.sqrt(params["variance"]) / scale)
+        with np.errstate(over="ignore"):
+            inverse = scale / np.sqrt(params["variance"])
+        if not np.isfinite(inverse).all():  # numbers below 1e-308 have no float for how many deviations are one
+            return None
         return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
+
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        """Also around the mean as a float of the user's, what that rounding lost, and the deviation, both in counting
+        units: a deviation of 1e-200 has no square."""
+        scale, spread = setting.scale, params["spread" if "freedom" in params else "variance"]
+        centre = params["mean"] / scale + setting.anchor
+        lost = (shifted(centre, setting) - Twofold.of(params["mean"])).value
+        own = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(spread)}
+        return self.public(params, setting) | own
 
     def natural(self, params: Params) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
@@ -217,10 +229,8 @@ class Normal(Family):
         column = self.transform(column)
         if "freedom" in params:
             return student_score(column, params)
-        inverse = 1.0 / np.sqrt(params["variance"])
-        z = (column[:, None] - params["mean"]) * inverse
-        scored = np.log(inverse) - HALF_LOG_2PI - 0.5 * z * z
-        return np.where(np.isnan(column)[:, None], 0.0, scored)
+        z, log_deviation = standardised(column, params, "variance")
+        return np.where(np.isnan(column)[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, squares = moments(stats)
@@ -333,16 +343,12 @@ class Normal(Family):
         return params["mean"], params["spread"] * wider
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
+        z = standardised(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
         if "freedom" in params:
-            finite = np.minimum(params["freedom"], 1e9)
-            return np.asarray(stdtr(finite, (x - params["mean"]) / np.sqrt(params["spread"])))
-        return np.asarray(ndtr((x - params["mean"]) / np.sqrt(params["variance"])))
+            return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
+        return np.asarray(ndtr(z))
 
     # -- what it says
-
-    def reach(self, params: Params) -> np.ndarray:
-        means, variances = self.moments(params)
-        return np.sqrt(np.where(np.isfinite(variances), variances, params.get("spread", means**2 + 1.0)))
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
         """In counting units first: a variance of 1e-400 is no float, but its logarithm is."""
@@ -389,15 +395,29 @@ def student_entropy(freedom: np.ndarray, spread: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(spread))
 
 
+def standardised(column: np.ndarray, params: Params, spread: str) -> tuple[np.ndarray, np.ndarray]:
+    """(rows x groups) deviations from the mean, and the logarithm of a deviation, which may be too small for a float.
+
+    Parameters are public, or those that `scorable` makes.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if "unit" not in params:
+            deviation = np.sqrt(params[spread])
+            return (column[:, None] - params["mean"]) / deviation, np.log(deviation)
+        off = (column[:, None] - params["centre"]) * params["unit"] + params["lost"]
+        return off / params["deviation"], np.log(params["deviation"]) - np.log(params["unit"])
+
+
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:
     """(rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
-    freedom, spread = params["freedom"], params["spread"]
-    z2 = (column[:, None] - params["mean"]) ** 2 / spread
+    freedom = params["freedom"]
+    z, log_deviation = standardised(column, params, "spread")
     with np.errstate(invalid="ignore", over="ignore"):
+        z2 = z * z
         tail = np.where(np.isinf(freedom), 0.5 * z2, 0.5 * (freedom + 1) * np.log1p(z2 / freedom))
         top = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
     top = np.where(np.isinf(freedom), -HALF_LOG_2PI, top)
-    return np.where(np.isnan(column)[:, None], 0.0, top - 0.5 * np.log(spread) - tail)
+    return np.where(np.isnan(column)[:, None], 0.0, top - log_deviation - tail)
 
 
 _HEIGHTS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5]

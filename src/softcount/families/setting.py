@@ -30,6 +30,7 @@ class Setting:
 
     A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.
     `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances.
+    `floor` is the least variance of a group as a share of the column's; `rounded`, that it is how numbers are rounded.
     A family that must know more has a subclass of its own (`Family.setting_type`).
     """
 
@@ -39,6 +40,7 @@ class Setting:
     anchor: np.ndarray = field(default_factory=lambda: np.zeros(1))
     scale: np.ndarray = field(default_factory=lambda: np.ones(1))
     floor: float = 1e-12
+    rounded: bool = False
     blank: tuple[np.ndarray, np.ndarray] | None = None
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:

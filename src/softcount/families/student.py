@@ -13,7 +13,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, spoken
 from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, shifted, student_score
+from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, standardised, student_score
 from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
 from softcount.numerics.twofold import Twofold, concatenate, stack
@@ -71,11 +71,9 @@ class Student(Family):
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]
-        # Around the mean as a float of the user's, then by what that rounding lost: at 1e8 the 9th digit of z.
-        centre = params["mean"] / setting.scale + setting.anchor
-        lost = (shifted(centre, setting) - Twofold.of(params["mean"])).value
-        off = (np.where(present, column, setting.anchor)[:, None] - centre) * setting.scale + lost
-        weight = (params["freedom"] + 1.0) / (params["freedom"] + off * off / params["spread"])
+        z, _ = standardised(np.where(present, column, setting.anchor), Normal.scorable(self, params, setting), "spread")  # type: ignore[arg-type]
+        off = z * np.sqrt(params["spread"])
+        weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
         weighted = members * weight
         some = weighted.sum(axis=0)
@@ -209,11 +207,11 @@ class Student(Family):
     proper = Normal.proper
     log_unit = Normal.log_unit
     public = Normal.public
+    scorable = Normal.scorable
     draw = Normal.draw
     entropy = Normal.entropy
     moments = Normal.moments
     cdf = Normal.cdf
-    reach = Normal.reach
     average_surprise = Normal.average_surprise
 
     def private(self, params: Params, setting: Setting) -> Params:

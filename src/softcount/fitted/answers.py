@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,25 +61,25 @@ class Answer:
         """The value below which a share q lies."""
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
-        means, spread = self.family.moments(self.params)[0], self.family.reach(self.params)
-        low, high = float((means - 4 * spread).min()), float((means + 4 * spread).max())
-        while self.cdf(low) > q:
-            low -= 2 * (high - low)
-        while self.cdf(high) < q:
-            high += 2 * (high - low)
-        if self.family.whole_numbers:
-            return _first_whole(self.cdf, max(low, -1.0), high, q)
-        from scipy.optimize import brentq
-
-        return float(brentq(lambda x: self.cdf(x) - q, low, high, xtol=1e-14 * max(abs(low), abs(high)), rtol=1e-14))
+        found = _first_float(self.cdf, q)
+        return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
-def _first_whole(cdf: Any, low: float, high: float, q: float) -> float:
-    lower, upper = int(np.floor(low)), int(np.ceil(high))
-    while upper - lower > 1:
-        middle = (lower + upper) // 2
-        lower, upper = (lower, middle) if cdf(middle) >= q else (middle, upper)
-    return float(upper)
+def _first_float(cdf: Callable[[float], float], q: float) -> float:
+    """The least float below which a share q lies, by halving all floats: at 1e-320 and at 1e300 as anywhere."""
+    most = int(np.array(np.finfo(float).max).view(np.int64))
+    lower, upper = -most, most
+    with np.errstate(over="ignore"):
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            lower, upper = (lower, middle) if cdf(_float_at(middle)) >= q else (middle, upper)
+    return _float_at(upper)
+
+
+def _float_at(place: int) -> float:
+    """The float at a place among all of them in order, 0.0 being at 0."""
+    value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
+    return value if place >= 0 else -value
 
 
 def groups_given(model: Fitted, given: Mapping[Key, Any]) -> tuple[np.ndarray, Chunk]:
@@ -107,7 +107,8 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
     leaf = leaf_with(model, of)
     leaf.family.refuse_query(of)
     place = leaf.columns.index(of)
-    family, params = leaf.family.conditional(_public(model, leaf), leaf.setting, _cells(model, leaf, chunk)[0], place)
+    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
+    family, params = leaf.family.conditional(own, leaf.setting, _cells(model, leaf, chunk)[0], place)
     levels = leaf.family.levels_of(leaf.setting, place)
     if levels is None:
         return Answer(weights, family, params)

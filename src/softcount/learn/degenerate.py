@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,25 @@ SLACK = 1e-6
 def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
     """The leaves with the least variance of every column of numbers told by how it spreads and how it is rounded."""
     floors = column_floors(schema, leaves, sketch)
-    return tuple(replace(leaf, setting=replace(leaf.setting, floor=_of_leaf(leaf, floors))) for leaf in leaves)
+    return tuple(_with_floor(leaf, [floors[column] for column in leaf.columns if column in floors]) for leaf in leaves)
 
 
-def _of_leaf(leaf: Node, floors: Mapping[Key, float]) -> float:
-    own = [floors[column] for column in leaf.columns if column in floors]
-    return min(own) if own else leaf.setting.floor
+def _with_floor(leaf: Node, own: list[ColumnFloor]) -> Node:
+    if not own:
+        return leaf
+    least = min(floor.share for floor in own)
+    return replace(leaf, setting=replace(leaf.setting, floor=least, rounded=all(floor.rounded for floor in own)))
 
 
-def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, float]:
-    """For each column of numbers, the least variance of a group as a share of the column's."""
+class ColumnFloor(NamedTuple):
+    """The least variance of a group as a share of the column's, and whether it is how the column is rounded."""
+
+    share: float
+    rounded: bool = False
+
+
+def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, ColumnFloor]:
+    """For each column of numbers, the least variance of a group."""
     logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
     floors = {}
     for place, spec in enumerate(schema.stored("reals")):
@@ -45,7 +54,7 @@ def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> d
     return floors
 
 
-def least_share(values: np.ndarray, weights: np.ndarray) -> float:
+def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
     """The least variance of a group as a share of the column's, from the spread and the gaps of the column's values.
 
     Values rounded to 0.1 cannot tell widths below 0.1 / sqrt(12). Where values are not rounded, a thousandth of the
@@ -54,19 +63,25 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> float:
     """
     distinct = np.unique(values)
     if len(distinct) < 2:
-        return NARROW
+        return ColumnFloor(NARROW)
     top = np.abs(distinct - distinct[0]).max()
     gaps = np.diff(distinct) / top
     centred = (values - distinct[0]) / top
     spread = np.average((centred - np.average(centred, weights=weights)) ** 2, weights=weights)
     near = (0.25 * np.median(gaps) * len(distinct)) ** 2
     rounding = min(gaps.min() ** 2 / 12, COARSE * spread)
-    return float(max(NARROW * min(spread, near), rounding) / spread)
+    narrow = NARROW * min(spread, near)
+    return ColumnFloor(float(max(narrow, rounding) / spread), bool(rounding > narrow))
 
 
 def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
-    """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle."""
-    found = np.zeros(model.groups, dtype=bool)
+    """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle.
+
+    Where the floor is how a column is rounded, rows may well be alike in it: no density grows for ever. A group is a
+    spike there only if its rows are alike in every such column. Of handwritten digits nearly every class has pixels
+    that are always empty, so that all starts met a floor, and one that sat on a single row won.
+    """
+    found, alike, rounded = np.zeros(model.groups, dtype=bool), np.ones(model.groups, dtype=bool), False
     for bundle in model.nodes.bundles:
         family, stats = bundle.family, counts.arrays[bundle.name]
         if bundle.name == ROOT or not family.spread_parameters:
@@ -74,19 +89,18 @@ def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts
         for place, (key, own) in enumerate(bundle.apart(params.bundles[bundle.name])):
             if set(family.spread_parameters) & set(imagined.fixed.get(key, ())):
                 continue  # it is as narrow as somebody said
-            found |= family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
-    return found
+            held = family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
+            if not bundle.nodes[place].setting.rounded:
+                found |= held
+            elif held.any() or not family.degenerate(own, imagined.hypers[key]).any():  # not of a constant column
+                alike, rounded = alike & held, True
+    return found | alike if rounded else found
 
 
-def starved(model: ClassModel, rows: np.ndarray, how: str, n_rows: int = 0) -> np.ndarray:
-    """Which groups, of so many rows each, have fewer than their widths need; a prior feeds them.
-
-    Weights that add up to less than the number of rows are taken as shares of them: a hundred rows of 0.01 each are
-    not one row.
-    """
+def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
+    """Which groups, of so many rows each, have fewer than their widths need; a prior feeds them."""
     if how != "ml":
         return np.zeros(rows.shape, dtype=bool)
-    rows = rows * np.maximum(1.0, n_rows / np.maximum(rows.sum(axis=0), 1e-300))
     return np.asarray(rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK)
 
 
@@ -98,3 +112,10 @@ def sizes(counts: Counts) -> np.ndarray:
 def dead(rows: np.ndarray) -> np.ndarray:
     """Which groups, of so many rows each, hold next to nothing of any."""
     return np.asarray(rows < NOBODY)
+
+
+def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
+    """How many rows each group holds. Weights that add up to less than the number of rows are taken as shares of them:
+    a hundred rows of 0.01 each are not one row."""
+    whole = sizes.sum(axis=0)
+    return sizes * np.where((whole > 0) & (whole < n_rows), n_rows / np.where(whole > 0, whole, 1.0), 1.0)

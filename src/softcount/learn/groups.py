@@ -12,11 +12,11 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, DataWarning
-from softcount.learn.degenerate import dead, sizes, spikes, starved
+from softcount.learn.degenerate import as_rows, dead, sizes, spikes, starved
 from softcount.learn.em import climb
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, absent, climb_facts, degenerate_notes, or_empty, plug, stopped_notes
-from softcount.learn.prepare import Prepared, count_equally, prepare
+from softcount.learn.prepare import Prepared, count_equally, prepare, weight_lift, with_weight
 from softcount.learn.race import Race
 from softcount.learn.race_search import RaceSearch
 from softcount.learn.rules import Climb
@@ -60,7 +60,15 @@ class Starts:
 
 def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Learned:
     """A mixture: several starts, the best kept."""
-    return fit_prepared(prepare(table, plan, runner), plan, starts, runner)
+    prepared = prepare(table, plan, runner)
+    lift = weight_lift(prepared.chunks, plan.how)
+    if lift == 1.0:
+        return fit_prepared(prepared, plan, starts, runner)
+    ready = [with_weight(part, lift) for part in prepared.ready]
+    heavier = replace(prepared, chunks=[with_weight(chunk, lift) for chunk in prepared.chunks], ready=ready, kept={})
+    found = fit_prepared(heavier, plan, starts, runner)
+    counts, trace = found.counts * (1.0 / lift), [height / lift for height in found.trace]
+    return replace(found, counts=counts, trace=trace, log_likelihood=counts.log_likelihood)
 
 
 def fit_prepared(
@@ -83,7 +91,7 @@ def fit_prepared(
     params, counts = best.params, model.nodes.unstacked(best.counts)
     if drawn:
         params, counts = _largest_first(model, params, counts)
-    gone = dead(sizes(counts)) & (np.arange(model.groups) >= len(prepared.named or ()))
+    gone = dead(task.rows_in(sizes(counts))) & (np.arange(model.groups) >= len(prepared.named or ()))
     if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
         return _without(task, params, gone, found, notes)
     if plan.estimate == "predictive":
@@ -145,6 +153,10 @@ class Task:
     runner: Runner
     model: ClassModel
     rough: bool = False
+
+    def rows_in(self, sizes: np.ndarray) -> np.ndarray:
+        """How many rows groups of these sizes hold."""
+        return as_rows(sizes, self.prepared.n_rows)
 
     def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
         """What the starts lead to. Priors look at the whole table, which any memberships add up to.
@@ -225,9 +237,8 @@ class Task:
 
     def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
         """Which sets of parameters hold a group that is none."""
-        found, sizes = race.many.at_floor(race.here, race.statistics), race.statistics[ROOT][0, 0].T
-        hungry = starved(self.model, sizes, imagined.how, self.prepared.n_rows)
-        return np.asarray((found | hungry | dead(sizes)).any(axis=0))
+        found, rows = race.many.spikes(race.here, race.statistics), self.rows_in(race.statistics[ROOT][0, 0].T)
+        return np.asarray((found | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0))
 
     def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
         """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
@@ -257,8 +268,9 @@ class Task:
 
     def bad(self, imagined: Imagined, params: Params, counts: Counts) -> np.ndarray:
         """Which groups are none: spikes, groups with too few rows for their widths, groups with no rows."""
-        hungry = starved(self.model, sizes(counts), imagined.how, self.prepared.n_rows)
-        return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(sizes(counts)))
+        rows = self.rows_in(sizes(counts))
+        hungry = starved(self.model, rows, imagined.how)
+        return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(rows))
 
     def mended(self, imagined: Imagined, reached: Climb) -> Params:
         """A start in which other groups take the rows of bad ones, which get half of the largest instead."""

@@ -25,7 +25,15 @@ from softcount.learn.plan import (
     retyping,
     state_notes,
 )
-from softcount.learn.prepare import LABELLED_FLOOR, count_labelled, recoded_chunks, tallied, with_blanks
+from softcount.learn.prepare import (
+    LABELLED_FLOOR,
+    count_labelled,
+    recoded_chunks,
+    tallied,
+    weight_lift,
+    with_blanks,
+    with_weight,
+)
 from softcount.learn.rules import Climb
 from softcount.learn.start import open_counts
 from softcount.models.align import Older, aligned, grown
@@ -38,21 +46,26 @@ from softcount.table import Chunk, Table
 
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
-    fitted = retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
-    if not fitted.counts.finite:
-        _refuse_infinite(table)
-    return fitted
+    try:
+        return retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+    except InfiniteSums:
+        # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
+        wider = retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
+        return retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
 
 
-def _refuse_infinite(table: Table) -> None:
-    """Sums that are not finite come from cells that are not: read again, checking each, to name the first."""
-    for task in table.tasks():
-        task()
-    raise DataError("the numbers of some column are too large to be squared and added. Divide the column by its scale.")
+class InfiniteSums(DataError):
+    """Sums of some column that are no numbers."""
+
+    def __init__(self) -> None:
+        said = "the numbers of some column are too large to be squared and added. Divide the column by its scale."
+        super().__init__(said)
 
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
     found = tallied(table, plan, runner, classes, count_labelled)
+    if not found.total.finite:
+        raise InfiniteSums
     settled, names = found.settled, found.settled.classes
     counts = found.total if found.in_order else found.model.in_order(found.total, settled, len(names))
     if counts.rows <= 0:
@@ -73,6 +86,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         _refuse_hidden(model, plan, hidden)
         notes += _swamped_notes(model, counts, imagined)
         kept = found.chunks or recoded_chunks(table, settled, runner)
+        table.within_reach(kept)
         reached, imagined = climb_labelled(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         notes.append(climb_note(hidden, reached))
@@ -119,6 +133,8 @@ def climb_labelled(model: ClassModel, kept: list[Chunk], plan: Plan, runner: Run
 
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
     """
+    lift = weight_lift(kept, plan.how)
+    kept = kept if lift == 1.0 else [with_weight(chunk, lift) for chunk in kept]
     model = with_blanks(model, kept)
     ready = list(runner.map(model.prepare, kept))
     rows, told = open_counts(model, ready), model.named(or_empty(total(runner, model.tally, ready)))
@@ -135,7 +151,11 @@ def climb_labelled(model: ClassModel, kept: list[Chunk], plan: Plan, runner: Run
     weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
     problem = Problem(model, imagined.using(plug(plan.how)), ready, runner)
-    return climb(problem, params, stop, plan.watching()), imagined
+    reached = climb(problem, params, stop, plan.watching())
+    if lift != 1.0:
+        trace = [height / lift for height in reached.trace]
+        reached = replace(reached, counts=reached.counts * (1.0 / lift), trace=trace)
+    return reached, imagined
 
 
 def _swamped_notes(model: ClassModel, counts: Counts, imagined: Imagined) -> list[str]:

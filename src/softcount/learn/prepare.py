@@ -12,6 +12,7 @@ import numpy as np
 
 from softcount.counts import Counts
 from softcount.errors import DataError
+from softcount.families import How
 from softcount.learn.degenerate import with_floors
 from softcount.learn.plan import Plan, cells_of, retyping
 from softcount.learn.sketch import Sketch, sketch
@@ -19,6 +20,7 @@ from softcount.models.align import Older
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, refuse_scores
 from softcount.models.side_by_side import SideBySide
+from softcount.models.tiles import Ready
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Settled, Table
 from softcount.table.schema import Schema
@@ -30,6 +32,7 @@ EXACT_PASSES = 8
 """Passes over the table that a mixture makes once its starts have been raced, about."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
+Weighed = TypeVar("Weighed", Chunk, Ready)
 
 
 def on_task(work: Callable[[Chunk], Result], task: Callable[[], Chunk]) -> Result:
@@ -172,6 +175,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     chunks, settled = read_all(table, plan, runner, plan.named)
     if not chunks:
         raise DataError("the table has no rows.")
+    table.within_reach(chunks)
     if table.sides.target is not None and table.unknown_labels == 0:
         chunks = [replace(chunk, labels=None) for chunk in chunks]
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
@@ -192,6 +196,22 @@ def empty_notes(schema: Schema, chunks: Sequence[Chunk]) -> list[str]:
         if all(np.isnan(chunk.reals[:, place]).all() for chunk in chunks)
     ]
     return [f"column {key!r} has no values: what its parameters say means nothing. Leave it out." for key in empty]
+
+
+def weight_lift(chunks: Sequence[Chunk], how: How) -> float:
+    """What weights below one on average are multiplied by, a power of two, so that they are about one.
+
+    Maximum likelihood does not depend on it, but a tolerance does: with weights of 1e-10 nothing was left to gain at
+    any start. With a prior, weights say how much the rows count beside it, and stay.
+    """
+    total, rows = sum(chunk.total_weight for chunk in chunks), sum(chunk.n_rows for chunk in chunks)
+    return 2.0 ** -round(np.log2(total / rows)) if how == "ml" and 0 < total < rows else 1.0
+
+
+def with_weight(rows: Weighed, factor: float) -> Weighed:
+    """Rows that weigh so many times as much."""
+    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    return replace(rows, weights=weights * factor)
 
 
 def with_blanks(model: ClassModel, chunks: Sequence[Chunk]) -> ClassModel:

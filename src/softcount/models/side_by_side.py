@@ -156,14 +156,27 @@ class SideBySide:
                 parts += [value.reshape(len(value), -1) for value in own]
         return np.concatenate(parts, axis=1)
 
-    def at_floor(self, params: Params, stats: Statistics) -> np.ndarray:
-        """(groups x sets): which groups are at the floor of some column, though the column as a whole is not."""
-        found = np.zeros(shares_of(params).shape, dtype=bool)
+    def spikes(self, params: Params, stats: Statistics) -> np.ndarray:
+        """(groups x sets): which groups are at the floor of some column, though the column as a whole is not.
+
+        Where the floor is how columns are rounded, a group is a spike only if its rows are alike in every such column.
+        """
+        shape = shares_of(params).shape
+        found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1], dtype=bool)
         for x in self.bundles:
-            if x.name != ROOT and x.family.spread_parameters:
-                held = x.family.at_floor(params.bundles[x.name], self.hypers[x.name], Single.of(stats[x.name]))
-                found |= held if x.alone else held.any(axis=1)
-        return found
+            if x.name == ROOT or not x.family.spread_parameters:
+                continue
+            own, hyper = params.bundles[x.name], self.hypers[x.name]
+            held, low = x.family.at_floor(own, hyper, Single.of(stats[x.name])), x.family.degenerate(own, hyper)
+            if x.alone:
+                held, low = held[:, None], low[:, None]
+            rounded = np.array([node.setting.rounded for node in x.nodes])
+            found |= held[:, ~rounded].any(axis=1)
+            varies = held.any(axis=0) | ~low.any(axis=0)  # not a constant column
+            counted = varies & rounded[:, None]
+            alike &= (held | ~counted).all(axis=1)
+            some |= counted.any(axis=0)
+        return np.asarray(found | (alike & some))
 
     def log_prior(self, params: Params) -> np.ndarray:
         """The prior's part of every set's objective."""

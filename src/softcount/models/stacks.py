@@ -87,9 +87,9 @@ class Stack:
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
 
     def compile(self, params: Params) -> Any:
-        """The parameters as they are, in the user's units, and as the product wants them; made once a pass."""
+        """The parameters as they are, as `score` takes them, and as the product wants them; made once a pass."""
         private = [params[node.key] for node in self.nodes]
-        public = [node.family.public(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
+        public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
         family = self.node.family
         product = family.has_products and all(family.is_product(own) for own in public)
         return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
@@ -213,7 +213,7 @@ class Reals(Stack):
         for bundle, at in self.positions():
             form = bundle.family.centred_form(params.bundles[bundle.name], *units[:, at])
             if form is None:
-                return [x.family.public(params[x.key], x.setting) for x in self.nodes]
+                return [x.family.scorable(params[x.key], x.setting) for x in self.nodes]
             means[:, at], inverse[:, at], constants[:, at] = form
         bells = means, inverse, constants
         return *bells, square_form(bells, units) if self.kernels.compiled else None
@@ -257,7 +257,7 @@ class Reals(Stack):
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
         anchors, scales = self.units
-        if compiled is None:
+        if not isinstance(compiled, tuple):
             centres = np.ascontiguousarray(np.broadcast_to(anchors, (memberships.shape[1], len(self.nodes))))
         else:
             centres = compiled[0]

@@ -42,6 +42,10 @@ class Chunk:
     weights: np.ndarray | None = None  # (rows,) float64
     borders: np.ndarray | None = None  # rising rows of this chunk
 
+    @property
+    def total_weight(self) -> float:
+        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
+
     def take(self, rows: np.ndarray | slice) -> Chunk:
         """Some of its rows, as if they came one after another where it starts; rows of sequences only as a slice."""
         borders = self._borders_in(rows)

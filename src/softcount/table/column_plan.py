@@ -11,6 +11,8 @@ import numpy as np
 from softcount.sources import wording
 from softcount.table.schema import MOST_LEVELS, OTHER, Field, Key, Kind
 
+FARTHEST = 2.0**120
+"""Units that a number may lie from its anchor: squares of so many still add up, whatever rows weigh."""
 LOOKED_AT = 1_024
 """Rows that decide an anchor: the median of so many is near enough for any column."""
 
@@ -49,6 +51,7 @@ def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     apart = np.abs(unit - middle[:, None])
     half, most = np.median(apart, axis=1), np.max(apart, axis=1)
     typical = np.select([half > 0, most > 0], [half, most], np.abs(middle))
+    typical = np.maximum(typical, most / FARTHEST)
     power = np.where(typical > 0, -np.round(np.log2(np.where(typical > 0, typical, 1.0))) - largest, 0)
     scale = np.ldexp(1.0, np.clip(power, -1_022, 1_023).astype(int))
     return np.ldexp(middle, largest), scale
@@ -62,6 +65,7 @@ class Becomes(StrEnum):
     LEVELS = "categories"
     WIDE = "many categories"
     CAPPED = "the first categories and one for the rest"
+    FARTHER = "numbers in larger units"
 
 
 class Contradiction(Exception):
@@ -121,6 +125,12 @@ class ColumnPlan:
         if why.becomes is Becomes.WIDE:
             return replace(self, field=replace(self.field, wide=True))
         return self._varying(said)
+
+    def reaching(self, most: float) -> ColumnPlan:
+        """The same column in units in which a distance of `most` from the anchor is not too far."""
+        scale = min(self.field.scale, float(np.ldexp(1.0, -np.frexp(most / FARTHEST)[1])))
+        plain = Anchor(self.field.anchor, scale)
+        return replace(self, field=replace(self.field, scale=scale), plain=plain)
 
     def _varying(self, said: str) -> ColumnPlan:
         if isinstance(self.constant, float):

@@ -365,13 +365,12 @@ class Tally:
         """Count a chunk."""
         chunk = found.chunk
         unknown = 0 if chunk.labels is None else int(np.count_nonzero(chunk.labels == UNKNOWN))
-        weight = float(chunk.n_rows) if chunk.weights is None else float(chunk.weights.sum())
         with self._lock:
             if chunk.start in self._seen:
                 return
             self._seen.add(chunk.start)
             self.unknown_labels += unknown
-            self.weight += weight
+            self.weight += chunk.total_weight
             add_counts(self.missing, found.missing)
             add_counts(self.unseen, found.unseen)
             for key, rows in found.outside.items():

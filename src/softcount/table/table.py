@@ -16,13 +16,23 @@ from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import Chunk, Settled
-from softcount.table.column_plan import LOOKED_AT, Becomes, ColumnPlan, Contradiction, anchor_of, log_anchor_of
+from softcount.table.column_plan import (
+    FARTHEST,
+    LOOKED_AT,
+    Becomes,
+    ColumnPlan,
+    Contradiction,
+    anchor_of,
+    log_anchor_of,
+)
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
 from softcount.table.labels import SideColumns, continuous, no_weight
 from softcount.table.levels import LevelCoder, in_order, order_codes
 from softcount.table.schema import OTHER, Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
+SAFE = 2.0**40
+"""Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
@@ -314,12 +324,33 @@ class Table:
         if target is not None and why.key == target.key:
             return self._again(sides=replace(self.sides, target=_labels_after(target, why)))
         plan = next(plan for plan in self.plans if plan.key == why.key)
+        if why.becomes is Becomes.FARTHER:
+            farther = self._reaching(plan)
+            return self._again(plans=tuple(farther if plan.key == why.key else plan for plan in self.plans))
         changed = plan.cap(self._first_levels(plan)) if why.becomes is Becomes.CAPPED else plan.after(why)
         if changed.field.kind.numeric and (plan.plain is None or plan.constant is not None):
             changed = self._anchored(changed)
         plans = tuple(changed if plan.key == why.key else plan for plan in self.plans)
         others = [note for note in self.notes if not note.startswith(wording.column(why.key) + " ")]
         return self._again(plans=plans, notes=(*others, _note(changed, why)))
+
+    def within_reach(self, chunks: Iterable[Chunk]) -> Table:
+        """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square."""
+        fields = self.schema.stored("reals")
+        plain = [(place, spec) for place, spec in enumerate(fields) if spec.kind is Kind.REAL]
+        for chunk in chunks:
+            for place, spec in plain:
+                off = np.abs(chunk.reals[:, place] - spec.anchor)
+                far = np.flatnonzero(off > SAFE * FARTHEST / spec.scale)
+                if len(far):
+                    raise Contradiction(spec.key, chunk.start + int(far[0]) + 1, "numbers far out", Becomes.FARTHER)
+        return self
+
+    def _reaching(self, plan: ColumnPlan) -> ColumnPlan:
+        """The plan in units in which none of the column's numbers is too far."""
+        chunks = (task() for task in self._alone(plan).tasks())
+        off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
+        return plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
 
     def _alone(self, plan: ColumnPlan) -> Table:
         """This column by itself, read in order: what comes first must not depend on threads."""
