@@ -63,7 +63,7 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
     """
     distinct = np.unique(values)
     if len(distinct) < 2:
-        return ColumnFloor(NARROW)
+        return ColumnFloor(NARROW, rounded=True)  # of one value nothing can be told
     top = np.abs(distinct - distinct[0]).max()
     gaps = np.diff(distinct) / top
     centred = (values - distinct[0]) / top

@@ -44,6 +44,8 @@ from softcount.table import Table
 WORTH_RACING = 150_000
 """Cells of features times groups times starts up to which every start has more tries."""
 MOST_TRIES = 10
+A_FEW_ROWS = 2.0
+"""Rows below which a group is none, whatever its columns."""
 Maker = Callable[[ClassModel, Imagined], Params]
 """Makes parameters to start from, in counting units."""
 
@@ -97,7 +99,11 @@ def fit_prepared(
     if plan.estimate == "predictive":
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     reached = replace(best, interrupted=found.interrupted)
-    notes += [*stopped_notes(reached, plan), *search_notes(found, plan), *degenerate_notes(model, params, imagined)]
+    notes += [
+        *stopped_notes(reached, plan),
+        *search_notes(found, plan, task.rounded),
+        *degenerate_notes(model, params, imagined),
+    ]
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=None, target=None,
         notes=[*prepared.notes, *notes], prior=plan.prior, class_prior=None, estimate=plan.estimate,
@@ -115,12 +121,15 @@ def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, 
     return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
 
 
-def search_notes(found: SearchResult, plan: Plan) -> list[str]:
-    """What the search for the best start met; what no number shows is a warning as well."""
+def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
+    """What the search for the best start met; what no number shows is a warning as well.
+
+    Densities of columns that are all `rounded` have a bound.
+    """
     notes = []
     if found.interrupted:
         notes.append(f"interrupted: this is the best of what {_counted(found.tried, 'start')} had come to.")
-    if _unbounded(found, plan):
+    if found.spoilt and plan.how == "ml" and not rounded:
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
             "its value here means nothing. Ask for fewer classes, or let a prior imagine rows (estimate='mean')."
@@ -139,10 +148,6 @@ def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-def _unbounded(found: SearchResult, plan: Plan) -> bool:
-    return found.spoilt and plan.how == "ml"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """What one fit is to find: so many groups in this table, from these starts."""
@@ -153,6 +158,11 @@ class Task:
     runner: Runner
     model: ClassModel
     rough: bool = False
+
+    @property
+    def rounded(self) -> bool:
+        """Whether every column that has a width is rounded."""
+        return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.spread_parameters)
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
         """How many rows groups of these sizes hold."""
@@ -236,9 +246,16 @@ class Task:
         return found
 
     def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
-        """Which sets of parameters hold a group that is none."""
-        found, rows = race.many.spikes(race.here, race.statistics), self.rows_in(race.statistics[ROOT][0, 0].T)
-        return np.asarray((found | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0))
+        """Which sets of parameters hold a group that is none.
+
+        Where all of them are as narrow as rounding lets them be, that is how the table is: pixels that are always dark.
+        """
+        params, stats, rows = race.here, race.statistics, self.rows_in(race.statistics[ROOT][0, 0].T)
+        bad = (race.many.spikes(params, stats) | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0)
+        if not bad.all():
+            return np.asarray(bad)
+        alone = rows < A_FEW_ROWS if self.rounded else starved(self.model, rows, imagined.how) | dead(rows)
+        return np.asarray((race.many.spikes(params, stats, rounded=False) | alone).any(axis=0))
 
     def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
         """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
@@ -277,17 +294,20 @@ class Task:
         model, rows = self.model, self.prepared.sketch
         ready = model.prepare(rows.chunk, base=False)
         joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
-        return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint))
+        return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint, 0))
 
     def mended_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[Climb]) -> Params:
         """The same for several climbs at once."""
         joint = many.scores(many.together([reached.params for reached in ends]))
-        each = [self._mended_members(imagined, reached, joint[:, place].T) for place, reached in enumerate(ends)]
+        each = [self._mended_members(imagined, reached, joint[:, place].T, place) for place, reached in enumerate(ends)]
         return many.estimate(many.counted(np.stack(each).transpose(2, 0, 1)))
 
-    def _mended_members(self, imagined: Imagined, reached: Climb, joint: np.ndarray) -> np.ndarray:
-        bad = self.bad(imagined, reached.params, reached.counts)
-        return mended_memberships(self.prepared.sketch, joint, bad, np.random.default_rng(len(reached.trace)))
+    def _mended_members(self, imagined: Imagined, reached: Climb, joint: np.ndarray, place: int) -> np.ndarray:
+        bad, rng = (
+            self.bad(imagined, reached.params, reached.counts),
+            np.random.default_rng((len(reached.trace), place)),
+        )
+        return mended_memberships(self.prepared.sketch, joint, bad, rng)
 
     def _climbed(self, imagined: Imagined, params: Params, number: int, of: int) -> Climb:
         watch = self.plan.watching(number, of)

@@ -26,6 +26,8 @@ WORD_CELLS = 4
 """Cells that a word of a document counts for: sparse products take so many times as long as looking a code up."""
 MANY_CELLS = 1 << 40
 """What a stream of unknown length is taken to hold."""
+MANY_NAMES = 8
+"""Columns of a block from which on they are not named one by one."""
 HARD = "log-likelihood of rows and their groups"
 
 
@@ -140,8 +142,11 @@ def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> l
         narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
         if narrow.any():
             at = ", ".join(str(g) for g in np.flatnonzero(narrow))
-            what, how = ("block", "is flat") if isinstance(leaf.key, tuple) else ("column", "does not vary")
-            notes.append(f"{what} {leaf.key!r} {how} in group {at}: its variance is held at a floor.")
+            what, how = f"column {leaf.key!r}", "does not vary"
+            if isinstance(leaf.key, tuple):
+                many = len(leaf.key) > MANY_NAMES
+                what, how = f"the block of {len(leaf.key)} columns" if many else f"block {leaf.key!r}", "is flat"
+            notes.append(f"{what} {how} in group {at}: its variance is held at a floor.")
     return notes
 
 

@@ -106,7 +106,8 @@ class RaceSearch(Search):
         bad = self.spoilt_sets(race)
         on = first_of_each(race, bad) & np.isfinite(race.heights)
         sound = on & ~bad
-        going = sound & (race.hopes() >= race.heights[sound].max(initial=-np.inf))
+        reached = [run.reached.objective for run in self.runs if not run.spoilt]
+        going = sound & (race.hopes() >= race.heights[sound].max(initial=max(reached, default=-np.inf)))
         self.given_up |= {owner for place in np.flatnonzero(sound & ~going) for owner in race.met[place]}
         spoilt = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
         race.keep(np.flatnonzero(going))

@@ -156,10 +156,11 @@ class SideBySide:
                 parts += [value.reshape(len(value), -1) for value in own]
         return np.concatenate(parts, axis=1)
 
-    def spikes(self, params: Params, stats: Statistics) -> np.ndarray:
+    def spikes(self, params: Params, stats: Statistics, rounded: bool = True) -> np.ndarray:
         """(groups x sets): which groups are at the floor of some column, though the column as a whole is not.
 
-        Where the floor is how columns are rounded, a group is a spike only if its rows are alike in every such column.
+        Where the floor is how columns are rounded, a group is a spike only if its rows are alike in every such column;
+        without `rounded` not even then.
         """
         shape = shares_of(params).shape
         found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1], dtype=bool)
@@ -170,13 +171,13 @@ class SideBySide:
             held, low = x.family.at_floor(own, hyper, Single.of(stats[x.name])), x.family.degenerate(own, hyper)
             if x.alone:
                 held, low = held[:, None], low[:, None]
-            rounded = np.array([node.setting.rounded for node in x.nodes])
-            found |= held[:, ~rounded].any(axis=1)
+            coarse = np.array([node.setting.rounded for node in x.nodes])
+            found |= held[:, ~coarse].any(axis=1)
             varies = held.any(axis=0) | ~low.any(axis=0)  # not a constant column
-            counted = varies & rounded[:, None]
+            counted = varies & coarse[:, None]
             alike &= (held | ~counted).all(axis=1)
             some |= counted.any(axis=0)
-        return np.asarray(found | (alike & some))
+        return np.asarray(found | (alike & some) if rounded else found)
 
     def log_prior(self, params: Params) -> np.ndarray:
         """The prior's part of every set's objective."""
