@@ -17,10 +17,25 @@ Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
 def spoilt(sound: Path, folder: Path, change: Change) -> Path:
     """The same model with its document and arrays changed, every checksum right again."""
     document, arrays = read(sound)
-    document, arrays = copy.deepcopy(document), {name: array.copy() for name, array in arrays.items()}
+    document = copy.deepcopy(document)
+    arrays = in_older_names(document, arrays)
     change(document, arrays)
     write(folder / "spoilt.sc", document, arrays)
     return folder / "spoilt.sc"
+
+
+def in_older_names(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays as files up to format 3 have them: an entry for every array of every column, under its name."""
+    places, found = document.pop("places", {}), {}
+    for name, array in arrays.items():
+        section, _, rest = name.partition("/")
+        if section in places:
+            number, _, part = rest.partition("/")
+            keys = [document["leaves"][place]["key"] for place in places[section][int(number)]]
+            found |= {f"{section}/{key!r}/{part}": np.array(own) for key, own in zip(keys, array, strict=True)}
+        else:
+            found[f"counts/'(groups)'/{rest}" if section == "groups" else name] = array.copy()
+    return found
 
 
 def put(name: str, make: Callable[[np.ndarray], Any]) -> Change:

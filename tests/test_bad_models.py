@@ -162,7 +162,7 @@ ARRAYS: dict[str, tuple[Change, str]] = {
     "a negative prior": (put("hyper/'colour'/alpha", lambda a: -a - 100), "prior of column 'colour'"),
     "a prior not known": (put("hyper/'colour'/alpha", lambda a: a * np.nan), "prior of column 'colour'"),
     "a prior of more levels": (put("hyper/'colour'/alpha", lambda a: np.ones(7)), "not make sense"),
-    "no prior": (lambda document, arrays: arrays.pop("hyper/'colour'/alpha"), "hyper/'colour'"),
+    "no prior": (lambda document, arrays: arrays.pop("hyper/'colour'/alpha"), "the hyper of column 'colour'"),
 }
 DOCUMENTS: dict[str, tuple[Change, str]] = {
     "an unknown model": (say("wheel", "model"), "'wheel' is not one of star"),

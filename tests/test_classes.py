@@ -17,6 +17,7 @@ import oracle
 import softcount as sc
 from contract.checking import chunk_of, fitted, worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
+from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.influence import departures
@@ -188,7 +189,7 @@ def test_reasons_add_up_to_the_score_and_a_hole_adds_nothing(example):
         assert np.all(np.abs(total - measured.score) <= 1e-9 * (1.0 + size))
         for name, part in parts.items():
             empty = [all(cell is None for cell in np.atleast_1d(np.array(row, object))) for row in rows]
-            assert name == "(class)" or not part[empty].any()
+            assert name is ROOT or not part[empty].any()
 
     law()
 

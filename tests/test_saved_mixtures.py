@@ -16,7 +16,7 @@ import pytest
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import ModelFileError
-from softcount.files import read, write
+from spoiling import spoilt
 
 FRAME, LABELS = fruit()
 NUMBERS = FRAME[["size", "visits"]].astype(float)
@@ -165,12 +165,8 @@ SPOILT = {
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_mixture_that_makes_no_sense_is_refused(name, saved, tmp_path):
     which, change, said = SPOILT[name]
-    document, arrays = read(saved(which)[1])
-    document, arrays = copy.deepcopy(document), dict(arrays)
-    change(document, arrays)
-    write(tmp_path / "spoilt.sc", document, arrays)
     with pytest.raises(ModelFileError) as caught:
-        sc.load(tmp_path / "spoilt.sc")
+        sc.load(spoilt(saved(which)[1], tmp_path, change))
     message = str(caught.value)
     assert "spoilt.sc" in message and "\n" not in message
     assert said in message.replace("spoilt.sc", "")

@@ -10,8 +10,21 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.numerics.twofold import Twofold
 
-ROOT = "(groups)"
-"""The name of the counts of the groups themselves."""
+
+class _Groups:
+    """The key of the groups themselves, which is no text: names of columns are data, and any text can be one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "(groups)"
+
+    def __reduce__(self) -> str:
+        return "ROOT"  # one and the same wherever it is sent
+
+
+ROOT = _Groups()
+"""The name of the counts of the groups themselves, and of what else is theirs beside columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +45,9 @@ class Counts:
     notes: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: Hashable) -> np.ndarray:
-        return self.arrays[name].value
+        """One array; "(groups)" is that of the groups, unless it is a column's name."""
+        own = ROOT if name == str(ROOT) and name not in self.arrays else name
+        return self.arrays[own].value
 
     def __contains__(self, name: Hashable) -> bool:
         return name in self.arrays

@@ -16,6 +16,7 @@ from cli.stand_in import NASTY
 from cli.tables import write_table
 from softcount.cli import main
 from softcount.cli.library_calls import READING
+from softcount.counts import ROOT
 from softcount.fitted.classes import Anomaly
 from softcount.learn.choose import Trial
 from softcount.report.class_page import because
@@ -175,7 +176,7 @@ def test_names_and_levels_from_the_data_reach_no_terminal_as_they_are(tmp_path):
 
 
 def test_a_reason_names_column_value_and_nats():
-    parts = {"size": 3.25, "(class)": 1.5, "colour": 0.6, "form": 0.55, "age": 0.1}
+    parts = {"size": 3.25, ROOT: 1.5, "colour": 0.6, "form": 0.55, "age": 0.1}
     cells = {"size": 12.0, "colour": "red", "form": None, "age": 3.0}
     odd = Anomaly(row=3, score=6.0, log_density=-9.0, group=0, probability=1.0, parts=parts, cells=cells)
     assert because(odd) == "size 12 (+3.2), a rare class (+1.5), colour red (+0.6)"

@@ -12,6 +12,7 @@ import softcount as sc
 from contract.checking import worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example
 from contract.models import MIXED, Model, every_model, mixed_rows, told
+from softcount.counts import ROOT
 from softcount.families import HOWS
 
 NAMED = {
@@ -66,7 +67,7 @@ def test_levels_are_sorted_and_columns_keep_their_keys(model: Model) -> None:
         rows, names = drawn
         fitted = model(MIXED.kinds, MIXED.table(rows), told(model, names))
         assert set(fitted.params_) == {key for part in MIXED.parts for key in part.keys}
-        assert set(fitted.counts_) == {"(groups)", *fitted.params_}
+        assert set(fitted.counts_) == {ROOT, *fitted.params_}
         for levels in fitted.levels_.values():
             assert list(levels) == sorted(levels)
         for counts in fitted.counts_:
@@ -78,7 +79,7 @@ def test_levels_are_sorted_and_columns_keep_their_keys(model: Model) -> None:
 def test_positions_are_the_keys_of_an_array() -> None:
     rng = np.random.default_rng(0)
     model = sc.NaiveBayes().fit(rng.normal(size=(40, 3)), rng.integers(0, 2, 40))
-    assert list(model.params_) == [0, 1, 2] and list(model.counts_) == ["(groups)", 0, 1, 2]
+    assert list(model.params_) == [0, 1, 2] and list(model.counts_) == [ROOT, 0, 1, 2]
 
 
 def test_components_come_largest_first() -> None:

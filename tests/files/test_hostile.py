@@ -71,8 +71,8 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_newer_format_says_to_upgrade(tmp_path: Path) -> None:
-    message = refusal(with_value(saved(tmp_path), 4, "format"))
-    assert "written by Softcount format 4; this version reads up to 3: upgrade softcount" in message
+    message = refusal(with_value(saved(tmp_path), 5, "format"))
+    assert "written by Softcount format 5; this version reads up to 4: upgrade softcount" in message
 
 
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])

@@ -128,6 +128,18 @@ def test_levels_beyond_the_limit_share_one_level_and_it_is_said(tmp_path: Path, 
     assert cells(closed, "it") == ["w5", OTHER, OTHER, None]
 
 
+def test_a_level_called_like_the_one_that_the_rest_share_stays_apart_from_them() -> None:
+    values = [OTHER if n % 1_500 == 7 else f"w{n % 1_500}" for n in range(20_000)]
+    found = read_table(with_room(open_table({"it": values}, kinds={"it": "categorical"}), 1_000), 1)
+    shared = "((other))"
+    kept = {OTHER, *(f"w{n}" for n in range(1_000))}
+    assert cells(found, "it") == [value if value in kept else shared for value in values]
+    assert found.settled.schema["it"].levels[-1] == shared
+    assert any(f"share {shared!r}" in note for note in found.table.notes)
+    closed = read_table(with_room(open_table({"it": [OTHER, "w1400"]}, schema=found.settled.schema), 1_000))
+    assert cells(closed, "it") == [OTHER, shared]
+
+
 def test_what_the_user_declared_is_not_overruled_by_a_late_row(tmp_path: Path) -> None:
     values = late([1, 2, 3], [-4])
     pd.DataFrame({"it": values, "x": 0.5 + np.arange(len(values)) % 3}).to_csv(tmp_path / "t.csv", index=False)

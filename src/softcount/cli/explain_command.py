@@ -113,8 +113,9 @@ def explained_document(fitted: Fitted, row: ExplainedRow) -> dict[str, Any]:
     from softcount.report.answer_page import PROBABILITY, WORDS
     from softcount.report.word_page import moved_document
 
-    document = dict(row.line) | {PROBABILITY: row.probability}
-    return document | {WORDS: [moved_document(fitted, *pair) for pair in row.words]} if row.words else document
+    document = dict(row.line) | {row.ours[PROBABILITY]: row.probability}
+    words = [moved_document(fitted, *pair) for pair in row.words]
+    return document | {row.ours[WORDS]: words} if words else document
 
 
 def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
@@ -140,7 +141,8 @@ def every_row(fitted: Fitted, table: Table, against: str | None) -> pa.Table:
 
     kept: Any = chunks_with(fitted, table, ())
     rows = rows_of(kept.chunks)
-    return _with_files(table, reasons_table(fitted, explained(fitted, kept, _other(fitted, against)), rows), rows)
+    why = explained(fitted, kept, _other(fitted, against))
+    return _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
 
 
 def some_rows(
@@ -149,7 +151,7 @@ def some_rows(
     """A line of reasons for each of the rows, counted from 1, and all there is to tell about it."""
     from softcount.fitted.explain import explained
     from softcount.fitted.marking_words import row_of
-    from softcount.report.answer_page import ExplainedRow, reasons_table
+    from softcount.report.answer_page import ExplainedRow, ours_in, reasons_table
     from softcount.run.threads import Threads
     from softcount.table import Chunks
 
@@ -158,15 +160,15 @@ def some_rows(
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
     why = explained(fitted, single, other)
     _refuse_itself(rows, why, against, title)
-    reasons = _with_files(table, reasons_table(fitted, why, rows), rows)
+    reasons = _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
-    found = []
+    found, ours = [], ours_in(fitted)
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         words = _words(fitted, table, chunk, other)
         file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
         named = title or f"Row {chunk.start + 1}{file}"
-        found.append(ExplainedRow(line, _cells(fitted, chunk, words), named, probability, words))
+        found.append(ExplainedRow(line, _cells(fitted, chunk, words), named, probability, words, ours))
     return reasons, found
 
 
@@ -182,12 +184,12 @@ def _refuse_itself(rows: Sequence[int], why: Explanation, against: str | None, t
             )
 
 
-def _with_files(table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
+def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
     """The lines with the file of each row, where each row is a file."""
-    from softcount.report.answer_page import FILE
+    from softcount.report.answer_page import FILE, ours_in
 
     files = table.source.files
-    return reasons if not files else reasons.add_column(1, FILE, [[files[row - 1] for row in rows]])
+    return reasons if not files else reasons.add_column(1, ours_in(fitted)[FILE], [[files[row - 1] for row in rows]])
 
 
 def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[DocumentWords, str | None]]:
@@ -201,12 +203,12 @@ def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple
 
 def _cells(fitted: Fitted, chunk: Chunk, words: list[tuple[DocumentWords, str | None]]) -> dict[str, str]:
     """What the row holds; a document is told by how it begins."""
-    from softcount.fitted.answers import label
+    from softcount.fitted.answers import labels_in
     from softcount.report.answer_page import cells_of
     from softcount.report.word_page import beginning
 
-    held = cells_of(fitted, [chunk], chunk.start + 1)
-    return {**held, **{label(part.key): beginning(text) for part, text in words}}
+    held, names = cells_of(fitted, [chunk], chunk.start + 1), labels_in(fitted)
+    return {**held, **{names[part.key]: beginning(text) for part, text in words}}
 
 
 def _other(fitted: Fitted, against: str | None) -> Any:

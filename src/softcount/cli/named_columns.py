@@ -38,9 +38,10 @@ def refuse_text(fitted: Fitted, key: Key, model: str) -> None:
 
 def model_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns one can ask about, by the text that names them."""
-    keys = [*fitted.params, *([] if fitted.target is None else [fitted.target])]
-    single = [part for key in keys for part in (key if isinstance(key, tuple) else (key,))]
-    return {str(key): key for key in single}
+    from softcount.table.names import labels
+
+    single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
+    return {name: key for key, name in labels([*single, *([] if fitted.target is None else [fitted.target])]).items()}
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.counts import ROOT
 from softcount.estimators.inputs import Answer, refuse_fraction
-from softcount.fitted.answers import label
+from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import (
     Anomaly,
     ClassMembers,
@@ -86,7 +87,7 @@ class ClassReports:
         refuse_fraction("n, the number of rows,", n, 0)
         sorting = self._answer(X, sort_rows, 0, int(n))
         names = _names(self.fitted_)
-        return arrow_lines([_odd_line(odd, names) for odd in sorting.anomalies], _odd_types(names))
+        return arrow_lines([_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies], _odd_types(names))
 
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats more surprising each row is than is usual in its class: the score that `anomalies` ranks by."""
@@ -144,22 +145,22 @@ def _names(fitted: Fitted) -> list[Any]:
 
 
 def _summed(fitted: Fitted) -> Any:
-    ranked = fitted.influence()
+    ranked, names = fitted.influence(), labels_in(fitted)
     values = np.array([value for _, value in ranked])
     return arrow_table(
-        {"column": [label(key) for key, _ in ranked], "influence": values, "relative": _to_the_largest(values)}
+        {"column": [names[key] for key, _ in ranked], "influence": values, "relative": _to_the_largest(values)}
     )
 
 
 def _per_class(fitted: Fitted, parameters: bool) -> Any:
-    far, names = departures(fitted), _names(fitted)
+    far, names, columns = departures(fitted), _names(fitted), labels_in(fitted)
     words = {x.key: fitted.describe(x.key, parameters) for x in fitted.model.leaves}
     entries = [(key, g, float(values[g])) for key, values in far.items() for g in range(fitted.n_groups)]
     ranked = sorted(entries, key=lambda entry: -entry[2])
     values = np.array([value for *_, value in ranked])
     return arrow_table(
         {
-            "column": [label(key) for key, *_ in ranked],
+            "column": [columns[key] for key, *_ in ranked],
             "class": [names[g] for _, g, _ in ranked],
             "influence": values,
             "relative": _to_the_largest(values),
@@ -174,7 +175,7 @@ def _to_the_largest(values: np.ndarray) -> np.ndarray:
 
 
 def _card_lines(fitted: Fitted, parameters: bool) -> list[dict[str, Any]]:
-    cards = fitted.cards(parameters)
+    cards, names = fitted.cards(parameters), labels_in(fitted)
     typical = {x.key: _of_one_kind([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
     return [
         {
@@ -182,9 +183,9 @@ def _card_lines(fitted: Fitted, parameters: bool) -> list[dict[str, Any]]:
             "share": card.share,
             "rows": card.rows,
             "departure": card.departure,
-            "typical": {label(key): values[g] for key, values in typical.items()},
+            "typical": {names[key]: values[g] for key, values in typical.items()},
             "apart": [
-                {"column": label(x.key), "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
                 for x in card.apart
             ],
         }
@@ -212,9 +213,11 @@ def _crowd_line(crowd: ClassMembers, groups: int) -> dict[str, Any]:
     }
 
 
-def _odd_line(odd: Anomaly, names: list[Any]) -> dict[str, Any]:
+def _odd_line(fitted: Fitted, odd: Anomaly, names: list[Any]) -> dict[str, Any]:
+    columns = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}
     reasons = [
-        {"column": name, "value": _text(odd.cells.get(name)), "surprise": part} for name, part in odd.parts.items()
+        {"column": columns[key], "value": _text(odd.cells.get(key)), "surprise": part}
+        for key, part in odd.parts.items()
     ]
     return {
         "row": odd.row,
@@ -251,7 +254,7 @@ def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) ->
     import pyarrow as pa
 
     lines = [
-        {"class": name, "column": label(leaf.key)} | asdict(mark)
+        {"class": name, "column": labels_in(fitted)[leaf.key]} | asdict(mark)
         for leaf in text_leaves(fitted, key)
         for name, own in zip(names, marking_words(fitted, leaf, most), strict=True)
         for mark in own
@@ -267,11 +270,12 @@ def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key |
 
     text_leaves(fitted, key)
     chunk = row_of(fitted, table, row)
-    parts = [_moves(found, document_at(table, found.key, row)) for found in explain_words(fitted, chunk, against, key)]
+    names, told = labels_in(fitted), explain_words(fitted, chunk, against, key)
+    parts = [_moves(names[found.key], found, document_at(table, found.key, row)) for found in told]
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _moves(found: DocumentWords, document: str | None) -> Any:
+def _moves(name: str, found: DocumentWords, document: str | None) -> Any:
     """The words of one document; a long one has millions of places, which no Python object is made for."""
     import pyarrow as pa
 
@@ -282,7 +286,7 @@ def _moves(found: DocumentWords, document: str | None) -> Any:
     spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
     return pa.table(
         {
-            "column": pa.array([label(found.key)] * len(moves), pa.string()),
+            "column": pa.array([name] * len(moves), pa.string()),
             "word": pa.array([move.word for move in moves], pa.string()),
             "count": pa.array([move.count for move in moves], pa.float64()),
             "nats": pa.array([move.nats for move in moves], pa.float64()),

@@ -26,6 +26,7 @@ from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table
 from softcount.table.chunk import Chunk, Chunks
+from softcount.table.names import apart
 from softcount.table.schema import Key
 
 FEW_ROWS = 64
@@ -144,11 +145,12 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
     def explain(self, X: Any, against: Any = None) -> Any:
         """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
 
-        The columns add up exactly; a missing cell adds 0. `against` names another class to compare with; rows of that
-        class itself get 0.
+        The columns add up exactly, `(prior)` being what the classes' shares add; a missing cell adds 0. `against` names
+        another class to compare with; rows of that class itself get 0. Where a column is called "(prior)" itself, ours
+        is "((prior))", and so with every name of ours beside those of columns.
         """
         fitted, table = self._closed(X)
-        parts = explained(fitted, table, against).parts
+        parts = explained(fitted, table, against).named(fitted)
         inputs.warn_of_outside(table)
         return arrow_table(parts)
 
@@ -189,7 +191,9 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
         table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
-        return table.append_column(CLASS, pa.array(names)).append_column(COUNT, pa.array(proba.ravel()))
+        for name, values in ((CLASS, names), (COUNT, proba.ravel())):
+            table = table.append_column(apart(name, table.column_names), pa.array(values))
+        return table
 
     params_: dict[Key, dict[str, np.ndarray]] = attribute(
         "params", "The parameters of every column or block, by its name, in every group."

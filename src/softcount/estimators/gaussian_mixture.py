@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.inputs import declared_kinds, keep_settings
 from softcount.estimators.mixture import AUTO, BaseMixture
@@ -141,7 +142,7 @@ class GaussianMixture(BaseMixture):
         if self.precisions_init is not None:
             said |= self._spreads("precisions_init", self.precisions_init, k, len(columns), inverse=True)
         shares = np.full(k, 1.0 / k) if self.weights_init is None else self.weights_init
-        return around({"weights": shares} | self._by_column(said, columns))
+        return around({ROOT: shares} | self._by_column(said, columns))
 
     def _groups(self, start: Any) -> int | None:
         return len(self.means_init) if callable(start) else super()._groups(start)
@@ -158,7 +159,7 @@ class GaussianMixture(BaseMixture):
         if groups is None:  # what is held is the same for any number of them
             said = {name: value[0] for name, value in said.items()}
         held = self._by_column(said, columns) if said else {}
-        shares = {"weights": self.fixed["weights"]} if "weights" in self.fixed else {}
+        shares = {ROOT: self.fixed["weights"]} if "weights" in self.fixed else {}
         return replace(plan, fixed=shares | held)
 
     def _columns(self, table: Table) -> list[Key]:

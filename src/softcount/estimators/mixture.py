@@ -23,7 +23,7 @@ from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import NOT_USED
 from softcount.learn.rules import Stop
-from softcount.learn.user_params import start_levels
+from softcount.learn.user_params import shares_name, start_levels
 from softcount.run.progress import progress_on, starts_told
 from softcount.run.threads import Threads
 from softcount.table import Table, check_weights, open_table
@@ -121,9 +121,10 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         if isinstance(start, np.ndarray):
             return start.shape[1] if start.ndim == 2 else int(start[np.isfinite(start)].max(initial=0)) + 1
         if isinstance(start, Mapping):
-            if "weights" not in start:
+            name = shares_name(start)
+            if name not in start:
                 raise DataError("init: say how many components the start has: give n_components or 'weights'.")
-            return len(start["weights"])
+            return len(start[name])
         return None
 
     def _stop(self) -> Stop:
@@ -132,7 +133,7 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
     def _with_fixed(self, plan: Plan, table: Table, groups: int | None) -> Plan:
         """The plan with the parameters that are held, under the names of the columns."""
         for name in ("weights", "means"):
-            if groups is None and isinstance(self.fixed, Mapping) and name in self.fixed:
+            if groups is None and isinstance(self.fixed, Mapping) and not isinstance(self.fixed.get(name, {}), Mapping):
                 raise DataError(f"fixed: {name} are of a given number of components, so give n_components too.")
         return replace(plan, fixed=self.fixed)
 

@@ -31,12 +31,13 @@ from softcount.files.npy import ArrayEntry
 Document = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
-FORMAT = 3
+FORMAT = 4
 """The newest format of model files that this version reads, and the one it writes.
 
 Format 2 adds to mixtures what was fixed, known and tried; 3 adds text columns and calibration, and packs large tables
-of counts. Older files have no such parts and are read as before. A document names the kind of its model, and readers
-that do not look there take it for a star, which every file of format 3 is: another kind needs the next number.
+of counts; 4 keeps the arrays of like columns side by side. Older files are read as before. A document names the kind of
+its model, and readers that do not look there take it for a star, which every file of format 4 is: another kind needs
+the next number.
 """
 
 _DOCUMENT = "model.json"

@@ -5,7 +5,7 @@ The document names only families and priors of the registry, never a class to im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,10 +17,11 @@ from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family
 from softcount.families import Params as Own
 from softcount.families.filing import whole
+from softcount.files.alike import FiledArrays, put_alike
 from softcount.files.archive import Arrays, Document, naming, write
 from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
 from softcount.files.json_document import key_of, plain
-from softcount.files.npy import SMALL, counts_from, put_counts
+from softcount.files.npy import SMALL, counts_from, counts_parts
 from softcount.files.text_part import put_words, reading_document, reading_from, words_from
 from softcount.files.validate import check_model, check_structure, estimated
 from softcount.fitted.fitted_model import Fitted
@@ -54,26 +55,29 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 
 def document_of(model: Learned, arrays: Arrays) -> Document:
     """A fitted model as JSON; what is large goes to `arrays`."""
-    for name, array in model.counts.arrays.items():
-        put_counts(arrays, f"counts/{_name(name)}", array)
+    nodes = model.model.nodes.columns
     for spec in model.schema.fields:
         if isinstance(spec.levels, Words):
             put_words(arrays, f"words/{_name(spec.key)}", spec.levels)
     follow = _following(model)
-    for leaf in model.model.nodes.columns:
-        if leaf.key not in follow:
-            _put(arrays, f"params/{_name(leaf.key)}", model.estimates[leaf.key])
-        _put(arrays, f"hyper/{_name(leaf.key)}", model.imagined.hypers[leaf.key])
-        _put(arrays, f"fixed/{_name(leaf.key)}", dict(model.imagined.fixed.get(leaf.key, {})))
+    each: dict[str, list[Arrays]] = {
+        "counts": [counts_parts(model.counts.arrays[x.key]) for x in nodes],
+        "params": [{} if x.key in follow else _kept(model.estimates[x.key]) for x in nodes],
+        "hyper": [_kept(model.imagined.hypers[x.key]) for x in nodes],
+        "fixed": [_kept(model.imagined.fixed.get(x.key, {})) for x in nodes],
+    }
     if ROOT in model.estimates:
-        _put(arrays, "root", {"shares": model.shares, **model.imagined.hypers[ROOT]})
-    if ROOT in model.imagined.fixed:
-        arrays["root/fixed"] = model.imagined.fixed[ROOT]["probability"][0]
+        root = {"shares": model.shares, **model.imagined.hypers[ROOT]}
+        if ROOT in model.imagined.fixed:
+            root["fixed"] = model.imagined.fixed[ROOT]["probability"][0]
+        arrays |= {f"root/{name}": value for name, value in _kept(root).items()}
+        arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
     calibration = model.calibration if isinstance(model, Fitted) else None
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
-        "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in model.model.nodes.columns],
+        "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
+        "places": {section: put_alike(arrays, section, own) for section, own in each.items()},
         **model_document(model.model),
         "how": [model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)],
         "classes": None if model.classes is None else [plain(c) for c in model.classes],
@@ -101,9 +105,9 @@ def _equal(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> bool:
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
-def _put(arrays: Arrays, prefix: str, values: dict[str, np.ndarray]) -> None:
-    for name, value in values.items():
-        arrays[f"{prefix}/{name}"] = np.asarray(value, dtype=np.float64, order="C")  # a single number stays one
+def _kept(values: Mapping[str, np.ndarray]) -> Arrays:
+    """Parameters as the file keeps them; a single number stays one."""
+    return {name: np.asarray(value, dtype=np.float64, order="C") for name, value in values.items()}
 
 
 def _name(key: Hashable) -> str:
@@ -174,16 +178,16 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     """The fitted model that a document and its arrays are of, if it makes sense."""
     fields_read = tuple(_read_field(x, arrays) for x in document["schema"]["fields"])
     schema = Schema(fields_read, _words(document["schema"]["missing"]))
-    groups = whole(document["groups"], 1, 10_000_000, "groups")
-    widest = 8 * max((array.size for array in arrays.values()), default=0)  # packed counts have a bit for each cell
-    leaves = tuple(node_from(x, groups, schema, widest) for x in document["leaves"])
+    room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
+    groups = whole(document["groups"], 1, room, "groups")
+    leaves = _nodes_from(document["leaves"], groups, schema, room)
     check_structure(leaves, schema, hidden=document.get("model", "star") != "star")
     model = model_from(document, schema, leaves)
     follow = {leaf.key for leaf, x in zip(leaves, document["leaves"], strict=True) if x.get("follows")}
-    own = _read_params(model, arrays, follow, groups)
-    imagined = _read_imagined(model, document, arrays)
-    own = _read_params(model, arrays, follow, groups)
-    counts = _read_counts(model, document, arrays)
+    filed = FiledArrays(arrays, [_name(leaf.key) for leaf in leaves], document.get("places"))
+    imagined = _read_imagined(model, document, filed)
+    own = _read_params(model, filed, follow, groups)
+    counts = _read_counts(model, document, filed)
     estimate = _one_of(document["estimate"], HOWS)
     if follow:
         again = estimated(model, counts, imagined, estimate)
@@ -235,13 +239,22 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     )  # fmt: skip
 
 
+def _nodes_from(said: list[Document], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
+    """All nodes back; those without columns, whose width is what the file says, have this room among them."""
+    nodes = []
+    for x in said:
+        nodes.append(node_from(x, groups, schema, room))
+        room -= 0 if nodes[-1].columns else len(nodes[-1].setting.levels)
+    return tuple(nodes)
+
+
 def node_from(x: Document, groups: int, schema: Schema, widest: int) -> Node:
     """A column or block back; no table of the file is wider than `widest`."""
     key, columns = key_of(x["key"]), key_of(x["columns"])
     family = family_from(x, key)
     kept = {name: key_of(value) for name, value in x.items()}
     parts = family.setting_parts(kept, [schema[column] for column in columns], widest)
-    groups = whole(x.get("groups", groups), 1, 10_000_000, "groups")
+    groups = whole(x.get("groups", groups), 1, max(widest, groups), "groups")
     setting = family.setting_type(columns or (key,), groups, **parts)
     if not (np.isfinite(setting.anchor).all() and np.isfinite(setting.scale).all() and (setting.scale > 0).all()):
         raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
@@ -265,16 +278,18 @@ def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> M
     return MODELS[_one_of(document.get("model", "star"), MODELS)].from_document(document, schema, nodes)
 
 
-def _read_params(model: Model, arrays: Arrays, follow: set[Key], groups: int) -> dict[Key, Own]:
+def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
     """Every node's parameters but those that follow from their counts."""
     found: dict[Key, Own] = {}
     if ROOT in model.nodes.places:
-        shares = _group(arrays, "root")["shares"]
+        shares = filed.of("root")["shares"]
         if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
             raise ModelFileError("the shares of the classes do not sum to one.")
         found[ROOT] = {"probability": shares[None]}
-    for node in (x for x in model.nodes.columns if x.key not in follow):
-        params = _group(arrays, f"params/{_name(node.key)}")
+    needed = [node.key not in follow for node in model.nodes.columns]
+    for node, wanted, params in zip(model.nodes.columns, needed, filed.each("params", needed), strict=True):
+        if not wanted:
+            continue
         wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
         if wrong:
             raise ModelFileError(f"column {node.key!r} makes no sense: {wrong}.")
@@ -282,37 +297,27 @@ def _read_params(model: Model, arrays: Arrays, follow: set[Key], groups: int) ->
     return found
 
 
-def _group(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
-    found = _parts(arrays, prefix)
-    if not found:
-        raise ModelFileError(f"the part {prefix!r} is not there.")
-    return found
-
-
-def _parts(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
-    return {name[len(prefix) + 1 :]: value for name, value in arrays.items() if name.startswith(prefix + "/")}
-
-
-def _read_imagined(model: Model, document: Document, arrays: Arrays) -> Imagined:
-    hypers = {node.key: _group(arrays, f"hyper/{_name(node.key)}") for node in model.nodes.columns}
-    held = {node.key: _parts(arrays, f"fixed/{_name(node.key)}") for node in model.nodes.columns}
+def _read_imagined(model: Model, document: Document, filed: FiledArrays) -> Imagined:
+    keys: list[Key] = [node.key for node in model.nodes.columns]
+    hypers = dict(zip(keys, filed.each("hyper", [True] * len(keys)), strict=True))
+    held = dict(zip(keys, filed.each("fixed"), strict=True))
     how, root_how = (_one_of(x, HOWS) for x in document["how"])
     if ROOT in model.nodes.places:
-        root = _group(arrays, "root")
+        root = filed.of("root")
         fixed = root.pop("fixed", None)
         root.pop("shares")
         hypers[ROOT], held[ROOT] = root, {} if fixed is None else {"probability": fixed[None]}
     return Imagined(hypers, how, {ROOT: root_how}, {key: part for key, part in held.items() if part})
 
 
-def _read_counts(model: Model, document: Document, arrays: Arrays) -> Counts:
-    shapes = {node.key: (node.setting.groups, node.family.width(node.setting)) for node in model.nodes.columns}
-    roots: dict[Key, tuple[int, ...]] = {ROOT: (document["groups"],)} if ROOT in model.nodes.places else {}
+def _read_counts(model: Model, document: Document, filed: FiledArrays) -> Counts:
     found: dict[Hashable, Twofold] = {}
-    for name, shape in (roots | shapes).items():
-        found[name] = counts_from(_group(arrays, f"counts/{_name(name)}"), shape, name)
-        if name != ROOT and found[name].shape != shape:
-            raise ModelFileError(f"the counts of column {name!r} have the wrong shape.")
+    if ROOT in model.nodes.places:
+        parts = filed.of("groups") or filed.of(f"counts/{str(ROOT)!r}")
+        found[ROOT] = counts_from(parts, (document["groups"],), "the classes")
+    for node, parts in zip(model.nodes.columns, filed.each("counts"), strict=True):
+        shape = node.setting.groups, node.family.width(node.setting)
+        found[node.key] = counts_from(parts, shape, f"column {node.key!r}")
     likelihood = document["log_likelihood"]
     return Counts(found, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))
 

@@ -139,15 +139,13 @@ SMALL = 4_096
 """Cells below which a table is kept as it is."""
 
 
-def put_counts(arrays: dict[str, np.ndarray], prefix: str, counts: Twofold) -> None:
+def counts_parts(counts: Twofold) -> dict[str, np.ndarray]:
     """Counts as arrays of the file: both halves, or packed where that is shorter and loses nothing."""
     hi = np.ascontiguousarray(counts.hi)
     if hi.size < SMALL or counts.lo.any() or np.signbit(hi[hi == 0]).any():
-        arrays[f"{prefix}/hi"], arrays[f"{prefix}/lo"] = hi, np.ascontiguousarray(counts.lo)
-        return
+        return {"hi": hi, "lo": np.ascontiguousarray(counts.lo)}
     there = hi.reshape(-1) != 0
-    arrays[f"{prefix}/cells"] = np.packbits(there)
-    arrays[f"{prefix}/values"] = _narrow(hi.reshape(-1)[there])
+    return {"cells": np.packbits(there), "values": _narrow(hi.reshape(-1)[there])}
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
@@ -158,7 +156,7 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     return values.astype(np.uint8 if top < 256 else np.int32)
 
 
-def counts_from(parts: dict[str, np.ndarray], shape: tuple[int, ...], name: object) -> Twofold:
+def counts_from(parts: dict[str, np.ndarray], shape: tuple[int, ...], name: str) -> Twofold:
     """Counts back from a file; what is made here is at most 64 times what the file holds."""
     if "cells" not in parts:
         pair = Twofold(parts["hi"], parts["lo"])
@@ -174,6 +172,6 @@ def counts_from(parts: dict[str, np.ndarray], shape: tuple[int, ...], name: obje
             whole[there] = values
             whole = whole.reshape(shape)
         pair = Twofold.of(whole)
-    if not sound or pair.shape[:1] != shape[:1] or not np.isfinite(pair.value).all():
-        raise ModelFileError(f"the counts of {name!r} make no sense.")
+    if not sound or pair.shape != shape or not np.isfinite(pair.value).all():
+        raise ModelFileError(f"the counts of {name} make no sense.")
     return pair

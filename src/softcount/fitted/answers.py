@@ -13,6 +13,7 @@ from softcount.families import Family, Params, Setting
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
+from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
@@ -22,9 +23,14 @@ CLASS = "(class)"
 COUNT = "(count)"
 
 
-def label(key: Key) -> str:
-    """A column's or block's name as text."""
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+def labels_in(model: Fitted) -> dict[Key, str]:
+    """What every column and block of a model is called in its answers, no two alike."""
+    return labels([*(spec.key for spec in model.schema.fields), *model.families])
+
+
+def name_apart(model: Fitted, name: object) -> str:
+    """A name of ours, or that of the target, which in this model's answers no column has."""
+    return apart(str(name), set(labels_in(model).values()))
 
 
 # -- any column from any others
@@ -102,7 +108,7 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
     if of in given:
         raise DataError(f"{of!r} is both asked for and given.")
     weights, chunk = groups_given(model, given)
-    if of in (model.target, CLASS) and of is not None:
+    if of is not None and of in (model.target, name_apart(model, CLASS)):
         return dict(zip(model.names, map(float, weights), strict=True))
     leaf = leaf_with(model, of)
     leaf.family.refuse_query(of)
@@ -159,10 +165,11 @@ def drawn(
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
     """Columns of n new rows under their names as text; the class beside them where classes are known."""
     columns, groups = drawn(model, n, given, rng)
-    ordered = {str(spec.key): columns[spec.key] for spec in model.schema.used if spec.key in columns}
-    ordered |= {label(key): values for key, values in columns.items() if label(key) not in ordered}
+    order = [spec.key for spec in model.schema.used if spec.key in columns]
+    names = labels([*order, *columns])
+    ordered = {name: columns[key] for key, name in names.items()}
     if model.classes is not None:
-        name = CLASS if model.target is None else str(model.target)
+        name = name_apart(model, CLASS if model.target is None else model.target)
         ordered[name] = [model.classes[g] for g in groups]
     return ordered
 

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import entr
 
 from softcount.counts import Counts
-from softcount.fitted.answers import CLASS, label
 from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.fitted.marking_words import marking_lines
 from softcount.fitted.surprise import RowScores, SurpriseMeter, part_of, tiles
@@ -155,15 +154,18 @@ class ClassMembers:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first."""
+    """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first.
+
+    That of the class is under `ROOT`.
+    """
 
     row: int
     score: float
     log_density: float
     group: int
     probability: float
-    parts: dict[str, float]
-    cells: dict[str, Any]
+    parts: dict[Key, float]
+    cells: dict[Key, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,16 +324,18 @@ def _anomaly(meter: SurpriseMeter, row: int, chunk: Chunk) -> Anomaly:
     group = int(scores.members[0].argmax())
     return Anomaly(
         row, float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group]),
-        ranked, {name: value for name, value in cells(meter.fitted, chunk).items() if name != CLASS},
+        ranked, cells(meter.fitted, chunk),
     )  # fmt: skip
 
 
-def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[str, Any]:
+def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:
     """What a row holds, by column and block: levels, numbers, None where missing."""
     leaves = fitted.model.leaves
     single = {column: _cell(fitted, chunk, row, column) for x in leaves for column in x.columns}
-    blocks = {label(x.key): tuple(single[column] for column in x.columns) for x in leaves if x.columns != (x.key,)}
-    return blocks | {label(column): value for column, value in single.items()}
+    blocks: dict[Key, Any] = {
+        x.key: tuple(single[column] for column in x.columns) for x in leaves if x.columns != (x.key,)
+    }
+    return blocks | single
 
 
 def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:

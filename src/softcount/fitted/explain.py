@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcount.counts import ROOT
 from softcount.errors import DataError
-from softcount.fitted.answers import label
+from softcount.fitted.answers import labels_in, name_apart
 from softcount.table import Chunk, Table
+from softcount.table.schema import Key
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
@@ -20,9 +22,9 @@ LOWEST = np.finfo(float).min
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Log-odds of each row's class against another, column by column; they add up exactly."""
+    """Log-odds of each row's class against another by column, and of the shares under `ROOT`; they add up exactly."""
 
-    parts: dict[str, np.ndarray]
+    parts: dict[Key, np.ndarray]
     chosen: np.ndarray
     against: np.ndarray
 
@@ -30,14 +32,19 @@ class Explanation:
     def total(self) -> np.ndarray:
         return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
+    def named(self, model: Fitted) -> dict[str, np.ndarray]:
+        """The parts under the names of the columns, after that of the shares."""
+        names, ours = labels_in(model), name_apart(model, PRIOR)
+        return {ours if key is ROOT else names[key]: part for key, part in self.parts.items()}
+
 
 def explained(model: Fitted, table: Table, against: Any = None) -> Explanation:
     """Why each row is in its class: what every column adds in favour of it and against the runner-up."""
     compiled = model.compiled()
     pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in model.chunks(table)]
     if not pieces:
-        names = [PRIOR, *(label(x.key) for x in model.model.leaves)]
-        return Explanation({name: np.zeros(0) for name in names}, np.zeros(0, int), np.zeros(0, int))
+        keys = [ROOT, *(x.key for x in model.model.leaves)]
+        return Explanation({key: np.zeros(0) for key in keys}, np.zeros(0, int), np.zeros(0, int))
     parts = {name: np.concatenate([piece.parts[name] for piece in pieces]) for name in pieces[0].parts}
     chosen = np.concatenate([piece.chosen for piece in pieces])
     return Explanation(parts, chosen, np.concatenate([piece.against for piece in pieces]))
@@ -52,9 +59,9 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
     other = _others(model, joint, chosen, against)
-    parts = {PRIOR: prior[chosen] - prior[other]}
+    parts: dict[Key, np.ndarray] = {ROOT: prior[chosen] - prior[other]}
     with np.errstate(invalid="ignore"):
-        parts |= {label(key): score[rows, chosen] - score[rows, other] for key, score in scores.items()}
+        parts |= {key: score[rows, chosen] - score[rows, other] for key, score in scores.items()}
     return Explanation(
         {name: np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf) for name, part in parts.items()},
         chosen,

@@ -11,10 +11,10 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
 from softcount.families.text_family import WordFigures, spoken
-from softcount.fitted.answers import label
 from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
+from softcount.table.names import apart, label
 from softcount.text import Reading
 from softcount.text.spans import Part, Spot, spans_of, spots_of
 
@@ -178,7 +178,7 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
             "Give another class for `against`, or none for the runner-up."
         )
     figures = {name: float(part[0]) for name, part in why.parts.items()}
-    return [_document_words(fitted, leaf, chunk, pair, figures[label(leaf.key)]) for leaf in text_leaves(fitted, key)]
+    return [_document_words(fitted, leaf, chunk, pair, figures[leaf.key]) for leaf in text_leaves(fitted, key)]
 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
@@ -194,7 +194,7 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
     ]
     if once and len(inside):
         rest = total - float(nats.sum()) if np.isfinite(nats).all() else 0.0
-        words.append(WordReason(ABSENT, 0.0, rest, ()))
+        words.append(WordReason(apart(ABSENT, {word.word for word in words}), 0.0, rest, ()))
     words.sort(key=lambda word: (-abs(word.nats), word.word))
     return DocumentWords(leaf.key, fitted.schema[leaf.key].reading or Reading(), once, words, total, groups)
 
@@ -213,12 +213,13 @@ def _nats(fitted: Fitted, leaf: Node, places: np.ndarray, counts: np.ndarray, pa
 
 def spots(found: DocumentWords, document: str | None) -> list[Spot]:
     """Where the words stand in the document they were counted in; runs of characters stand nowhere."""
-    return [] if document is None else list(spots_of(document, found.reading, {word.word for word in found.words}))
+    there = {word.word for word in found.words if word.count}
+    return [] if document is None else list(spots_of(document, found.reading, there))
 
 
 def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
     """By word, an (occurrences x 2) array of the places where it begins and ends."""
-    words = [word.word for word in found.words]
+    words = [word.word for word in found.words if word.count]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
@@ -227,7 +228,8 @@ def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
 
     Where it counts only that a word is there, every occurrence has all of them.
     """
-    each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in found.words}
+    there = [word for word in found.words if word.count]
+    each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in there}
     out: dict[Part, float] = {}
     for spot in places:
         for part in (part for part in spot.parts if part[0] < part[1]):

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import entr, xlogy
 
-from softcount.fitted.answers import CLASS, label
+from softcount.counts import ROOT
 from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk
+from softcount.table.schema import Key
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
@@ -68,30 +69,30 @@ class SurpriseMeter:
         score = -(evidence + base) - self._usual_of(columns, members) - self._usual_class
         return RowScores(members, evidence + ready.base, score)
 
-    def reasons(self, chunk: Chunk) -> dict[str, np.ndarray]:
-        """The parts that add up to each row's score: one for each column or block of counts, and that of the class."""
+    def reasons(self, chunk: Chunk) -> dict[Key, np.ndarray]:
+        """The parts that add up to each row's score: each column or block of counts, and the class under `ROOT`."""
         star, shares, columns = self.fitted.model, self.fitted.shares, self._columns(chunk)
         ready = star.prepare(chunk, base=False)
         members, evidence = softmax_rows(star.score(ready, self.compiled, slice(0, chunk.n_rows)))
         members[np.isneginf(evidence)] = shares  # impossible in every class, so nothing is known of its own
         with np.errstate(divide="ignore", invalid="ignore"):
             rare = xlogy(members, members) - xlogy(members, shares)
-        parts = {CLASS: np.where(members > 0, rare, 0.0).sum(axis=1) - self._usual_class}
+        parts: dict[Key, np.ndarray] = {ROOT: np.where(members > 0, rare, 0.0).sum(axis=1) - self._usual_class}
         scores = star.score_parts(self.compiled, ready)
         for leaf in star.leaves:
             parts |= self._reasons_of(leaf, columns[leaf.key], scores[leaf.key], members)
         return parts
 
-    def _reasons_of(self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray) -> dict[str, np.ndarray]:
+    def _reasons_of(self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray) -> dict[Key, np.ndarray]:
         """A leaf's part of the score, or those of its columns."""
         params = self.fitted.estimates[leaf.key]
         each = leaf.family.surprise_by_column(column, params, leaf.setting, members)
         if each is not None:
-            return {label(name): part for name, part in zip(leaf.columns, each.T, strict=True)}
+            return {name: part for name, part in zip(leaf.columns, each.T, strict=True)}
         density = scores + np.reshape(leaf.family.own_base(column), (-1, 1))
         with np.errstate(invalid="ignore"):
             held = np.where(members > 0, members * density, 0.0).sum(axis=1)
-        return {label(leaf.key): -held - self._usual_leaf(leaf, column, members)}
+        return {leaf.key: -held - self._usual_leaf(leaf, column, members)}
 
     def _columns(self, chunk: Chunk) -> dict[Any, Any]:
         return {leaf.key: self.fitted.model.column(leaf, chunk) for leaf in self.fitted.model.leaves}

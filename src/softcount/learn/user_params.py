@@ -29,16 +29,25 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
     if not isinstance(fixed, Mapping):
         raise DataError(f"fixed is a mapping of 'weights' and columns to what they are fixed at, not {fixed!r}.")
     leaves = {leaf.key: leaf for leaf in model.leaves}
-    unknown = [key for key in fixed if key != "weights" and key not in leaves]
+    name = shares_name(fixed)
+    unknown = [key for key in fixed if key != name and key not in leaves]
     if unknown:
         names = ", ".join(repr(key) for key in leaves)
         raise DataError(f"fixed names {unknown[0]!r}, which is not a column of the model. It has: {names}.")
-    said = {key: what for key, what in fixed.items() if key != "weights"}
+    said = {key: what for key, what in fixed.items() if key != name}
     held = {key: leaves[key].family.held_at(what, leaves[key].setting, model.groups) for key, what in said.items()}
     _refuse_half_ties(model, held)
-    if "weights" in fixed:
-        held[ROOT] = {"probability": _fixed_shares(fixed["weights"], model.groups)[None]}
+    if name in fixed:
+        held[ROOT] = {"probability": _fixed_shares(fixed[name], model.groups)[None]}
     return replace(imagined, fixed={**imagined.fixed, **{key: part for key, part in held.items() if part}})
+
+
+def shares_name(given: Mapping[Any, Any]) -> Any:
+    """Under which name parameters by column hold the shares: "weights" or, where that is a column's, "(weights)"."""
+    name = "weights"
+    while isinstance(given.get(name), Mapping):
+        name = f"({name})"
+    return ROOT if ROOT in given else name
 
 
 def _fixed_shares(said: Any, groups: int) -> np.ndarray:
@@ -65,16 +74,16 @@ def _sharing(model: ClassModel, leaf: Node) -> list[Node]:
 
 def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
     """Parameters as the user wrote them: in the shape of `params_`, levels by name or in order."""
-    groups = model.groups
+    groups, name = model.groups, shares_name(given)
     try:
-        shares = np.asarray(given.get("weights", np.full(groups, 1 / groups)), dtype=float)
+        shares = np.asarray(given.get(name, np.full(groups, 1 / groups)), dtype=float)
     except (TypeError, ValueError):
         shares = np.full(0, np.nan)
     if shares.shape != (groups,) or not abs(shares.sum() - 1) <= 1e-6 or (shares < 0).any():
-        raise DataError(f"init: 'weights' must be {groups} shares that sum to one, not {given.get('weights')!r}.")
+        raise DataError(f"init: 'weights' must be {groups} shares that sum to one, not {given.get(name)!r}.")
     known = {leaf.key for leaf in model.leaves}
     for key in given:
-        if key != "weights" and key not in known:
+        if key != name and key not in known:
             raise DataError(f"init names {key!r}, which is not a column of the model.")
     leaves: dict[Any, Own] = {}
     for leaf in model.leaves:
@@ -87,12 +96,12 @@ def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
 
 
 def around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], Params]:
-    """Makes parameters around given means: what `given` leaves out is held or the whole table's."""
+    """Makes parameters around given means and shares (`ROOT`): what `given` leaves out is held or the whole table's."""
 
     def make(model: ClassModel, imagined: Imagined) -> Params:
-        said = {"weights": given["weights"]}
+        said = {ROOT: given[ROOT]}
         for key in given:
-            if key != "weights":
+            if key is not ROOT:
                 leaf, fixed = model.nodes[key], imagined.fixed.get(key, {})
                 hypers = [imagined.hypers[x.key] for x in _sharing(model, leaf)]
                 said[key] = leaf.family.spread_around(hypers, leaf.setting, model.groups, fixed) | dict(given[key])
@@ -109,7 +118,7 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
     return {
         key: list(said)
         for key, said in init.items()
-        if key != "weights" and isinstance(said, Mapping) and not names & {str(x) for x in said}
+        if isinstance(said, Mapping) and not names & {str(x) for x in said}
     }
 
 

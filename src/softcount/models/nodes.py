@@ -149,10 +149,13 @@ class Nodes:
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 
+    @cached_property
+    def _by_key(self) -> dict[Key, Node]:
+        return {node.key: node for node in self.nodes}
+
     def __getitem__(self, key: Key) -> Node:
-        for node in self.nodes:
-            if node.key == key:
-                return node
+        if key in self._by_key:
+            return self._by_key[key]
         known = ", ".join(str(node.key) for node in self.nodes if node.key != ROOT)
         raise DataError(f"the model has no column {key!r}. It has: {known}.")
 

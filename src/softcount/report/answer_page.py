@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
@@ -34,9 +34,11 @@ def prediction_table(
     """
     import pyarrow as pa
 
+    from softcount.table.names import labels
+
     likeliest = pa.array(proba.argmax(axis=1) if len(proba) else [], pa.int64())
     columns = [name_array(fitted).take(likeliest), *(pa.array(column) for column in proba.T)]
-    names = ["predicted", *(f"p({name})" for name in fitted.names)]
+    names = ["predicted", *(f"p({name})" for name in labels(fitted.names).values())]
     if scores is not None:
         columns, names = [*columns, pa.array(scores)], [*names, "anomaly"]
     if files:
@@ -120,6 +122,15 @@ FILE = "(file)"
 """Where each row is a file, its name."""
 PROBABILITY, WORDS = "(probability)", "(words)"
 """What a row that was asked for has besides, as data."""
+OURS = (ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL, PROBABILITY, WORDS)
+
+
+def ours_in(fitted: Fitted) -> dict[str, str]:
+    """What each of these is called beside the columns of a model."""
+    from softcount.fitted.answers import name_apart
+
+    return {name: name_apart(fitted, name) for name in OURS}
+
 
 MOST_CERTAIN = 1.0 - 1e-15
 CellTexts = Mapping[str, str]
@@ -129,12 +140,12 @@ def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int])
     """One line per row: its number, its class, the class it is compared with, every figure, and their sum."""
     import pyarrow as pa
 
-    names = name_array(fitted)
-    lines: dict[str, Any] = {ROW: pa.array(rows, pa.int64())}
-    lines[CLASS] = names.take(pa.array(explanation.chosen, pa.int64()))
-    lines[AGAINST] = names.take(pa.array(explanation.against, pa.int64()))
-    figures = {name: pa.array(part) for name, part in explanation.parts.items()}
-    return pa.table({**lines, **figures, TOTAL: pa.array(explanation.total)})
+    names, ours = name_array(fitted), ours_in(fitted)
+    lines: dict[str, Any] = {ours[ROW]: pa.array(rows, pa.int64())}
+    lines[ours[CLASS]] = names.take(pa.array(explanation.chosen, pa.int64()))
+    lines[ours[AGAINST]] = names.take(pa.array(explanation.against, pa.int64()))
+    figures = {name: pa.array(part) for name, part in explanation.named(fitted).items()}
+    return pa.table({**lines, **figures, ours[TOTAL]: pa.array(explanation.total)})
 
 
 def rows_of(chunks: Iterable[Chunk]) -> list[int]:
@@ -144,47 +155,55 @@ def rows_of(chunks: Iterable[Chunk]) -> list[int]:
 
 def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> CellTexts:
     """What the row holds, by column or block of columns, as a person reads it."""
+    from softcount.fitted.answers import labels_in
     from softcount.fitted.classes import cells
 
     chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
     held = cells(fitted, chunk, row - chunk.start - 1)
-    parts = {name: value if isinstance(value, tuple) else (value,) for name, value in held.items()}
-    return {name: ", ".join(value_text(part, 6) for part in own) for name, own in parts.items()}
+    names, parts = labels_in(fitted), {k: value if isinstance(value, tuple) else (value,) for k, value in held.items()}
+    return {names[key]: ", ".join(value_text(part, 6) for part in own) for key, own in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRow:
-    """One row: its figures, what its cells hold, its name, how probable its class is, and its documents' words."""
+    """One row: its figures, what its cells hold, its name, how probable its class is, and its documents' words.
+
+    `ours` is what its line calls what is no column.
+    """
 
     line: Mapping[str, Any]
     cells: CellTexts
     title: str | None = None
     probability: float | None = None
     words: Sequence[tuple[DocumentWords, str | None]] = ()
+    ours: Mapping[str, str] = field(default_factory=lambda: dict(zip(OURS, OURS, strict=True)))
 
 
 def add_reasons(
     page: Page, row: ExplainedRow, called: Mapping[str, str] | None = None, calibrated: bool = False
 ) -> None:
     """The reasons for one row's class, the weightiest first, and how probable the class is where that is given."""
-    line = row.line
-    chosen, against = ((called or {}).get(str(line[key]), line[key]) for key in (CLASS, AGAINST))
+    line, ours = row.line, row.ours
+    both = (line[ours[CLASS]], line[ours[AGAINST]])
+    chosen, against = ((called or {}).get(str(name), name) for name in both)
     compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
-    page.heading(f"{row.title or f'Row {line[ROW]}'}: {chosen}{compared}")
+    page.heading(f"{row.title or f'Row {line[ours[ROW]]}'}: {chosen}{compared}")
     if row.probability is not None:
         how = " (calibrated, which log-odds are not)" if calibrated else ""
         # A probability that only rounding has made 1 is not quite that: 0 nats are no comparison, infinite ones exact.
-        most = MOST_CERTAIN if 0 < line[TOTAL] < float("inf") else 1.0
+        most = MOST_CERTAIN if 0 < line[ours[TOTAL]] < float("inf") else 1.0
         page.line(f"probability of {chosen}: {share(min(row.probability, most))}{how}")
-    page.grid(("column", "value", "log-odds", ""), _ranked(line, row.cells), right=("log-odds",))
+    page.grid(("column", "value", "log-odds", ""), _ranked(line, row.cells, ours), right=("log-odds",))
 
 
-def _ranked(line: Mapping[str, Any], held: CellTexts) -> list[tuple[str, ...]]:
-    figures = {name: value for name, value in line.items() if name not in (ROW, FILE, CLASS, AGAINST, TOTAL)}
+def _ranked(line: Mapping[str, Any], held: CellTexts, ours: Mapping[str, str]) -> list[tuple[str, ...]]:
+    beside = {ours[name] for name in (ROW, FILE, CLASS, AGAINST, TOTAL)}
+    figures = {name: value for name, value in line.items() if name not in beside}
     most = max((abs(value) for value in figures.values()), default=0.0)
     ranked = sorted(figures.items(), key=lambda item: -abs(item[1]))
     drawn = [(name, held.get(name, ""), signed(value), bar(value, most)) for name, value in ranked]
-    return [*drawn, (TOTAL, "", signed(line[TOTAL]), odds(line[TOTAL]))]
+    total = line[ours[TOTAL]]
+    return [*drawn, (ours[TOTAL], "", signed(total), odds(total))]
 
 
 def signed(value: float) -> str:

@@ -21,8 +21,6 @@ TELLING = 0.5
 LONGEST_VALUE = 40
 """Text that is given as a reason is cut after so much: documents are long."""
 
-CLASS = "(class)"
-
 
 def class_names(fitted: Fitted) -> list[str]:
     """The classes as a person calls them: by level, or by number where they were found."""
@@ -141,43 +139,46 @@ def because(odd: Anomaly, most: int = 3) -> str:
     """The columns that make a row odd, with what they hold and what they add to its score."""
     first, *others = odd.parts.items()
     telling = [first, *(pair for pair in others if pair[1] >= TELLING)]
-    reasons = [_reason(name, part, odd.cells) for name, part in telling[:most]]
+    reasons = [_reason(key, part, odd.cells) for key, part in telling[:most]]
     while len(reasons) > 1 and len(", ".join(reasons)) > LONGEST_CELL:  # whole reasons, none cut in mid-number
         reasons.pop()
     return ", ".join(reasons)
 
 
-def _reason(name: str, part: float, cells: Mapping[str, Any]) -> str:
-    held = f" {shortened(value_text(cells[name]), LONGEST_VALUE) or '(empty)'}" if name in cells else ""
-    said = "a rare class" if name == CLASS else f"{name}{held}"
+def _reason(key: Any, part: float, cells: Mapping[Any, Any]) -> str:
+    from softcount.counts import ROOT
+
+    held = f" {shortened(value_text(cells[key]), LONGEST_VALUE) or '(empty)'}" if key in cells else ""
+    said = "a rare class" if key is ROOT else f"{key_text(key)}{held}"
     return f"{said} (impossible)" if part == float("inf") else f"{said} ({part:+.1f})"
 
 
 # -- the same as data
 
 
-def card_document(card: Card) -> dict[str, Any]:
-    """One class as data."""
+def card_document(card: Card, names: Mapping[Any, str]) -> dict[str, Any]:
+    """One class as data; `names` are what its columns and blocks are called."""
     return {
         "class": card.name,
         "share": card.share,
         "rows": card.rows,
         "departure": card.departure,
-        "typical": {key_text(key): value for key, value in card.typical.items()},
+        "typical": {names[key]: value for key, value in card.typical.items()},
         "apart": [
-            {"column": key_text(x.key), "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+            {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
             for x in card.apart
         ],
     }
 
 
-def influence_document(cards: list[Card], ranked: list[tuple[Any, float]]) -> list[dict[str, Any]]:
+def influence_document(fitted: Fitted, cards: list[Card], names: Mapping[Any, str]) -> list[dict[str, Any]]:
     """Every column's influence: summed over the classes, relative to the largest, and class by class."""
+    ranked = fitted.influence()
     most = max((value for _, value in ranked), default=0.0)
     each = [{x.key: x.influence for x in card.apart} for card in cards]
     return [
         {
-            "column": key_text(key),
+            "column": names[key],
             "value": value,
             "relative": value / most if most > 0 else 0.0,
             "per_class": [far[key] for far in each],
@@ -208,7 +209,7 @@ def sorting_document(fitted: Fitted, found: SortedRows) -> dict[str, Any]:
             }
             for name, crowd in zip(names, sorting.classes, strict=True)
         ],
-        "anomalies": [_odd_document(odd, names) | found.file(odd.row) for odd in sorting.anomalies],
+        "anomalies": [_odd_document(fitted, odd) | found.file(odd.row) for odd in sorting.anomalies],
     }
 
 
@@ -216,13 +217,17 @@ def _member_document(found: SortedRows, member: ClassMember) -> dict[str, Any]:
     return {"row": member.row + 1, "probability": member.probability} | found.file(member.row)
 
 
-def _odd_document(odd: Anomaly, names: list[Any]) -> dict[str, Any]:
+def _odd_document(fitted: Fitted, odd: Anomaly) -> dict[str, Any]:
+    from softcount.counts import ROOT
+    from softcount.fitted.answers import CLASS, labels_in, name_apart
+
+    names = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}
     return {
         "row": odd.row + 1,
         "score": odd.score,
         "log_density": odd.log_density,
-        "class": names[odd.group] if odd.probability > 0 else None,
+        "class": fitted.names[odd.group] if odd.probability > 0 else None,
         "reasons": [
-            {"column": name, "value": odd.cells.get(name), "surprise": part} for name, part in odd.parts.items()
+            {"column": names[key], "value": odd.cells.get(key), "surprise": part} for key, part in odd.parts.items()
         ],
     }

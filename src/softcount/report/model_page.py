@@ -151,15 +151,17 @@ def add_notes(page: Page, notes: list[str]) -> None:
 
 def model_document(fitted: Fitted, rows: SortedRows | None = None, parameters: bool = False) -> dict[str, Any]:
     """What a model holds, as data; with a table sorted into its classes, that too. Figures as of the page."""
-    cards = fitted.cards(parameters)
+    from softcount.fitted.answers import labels_in
+
+    cards, names = fitted.cards(parameters), labels_in(fitted)
     return {
         "target": fitted.target,
         "rows": fitted.n_rows,
         "parameters": fitted.n_parameters,
-        "classes": [class_page.card_document(card) for card in cards],
+        "classes": [class_page.card_document(card, names) for card in cards],
         "columns": column_documents(fitted.schema, fitted.missing),
-        "influence": class_page.influence_document(cards, fitted.influence()),
-        "fitted": _fitted_columns(fitted),
+        "influence": class_page.influence_document(fitted, cards, names),
+        "fitted": _fitted_columns(fitted, names),
         "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
         "log_likelihood": fitted.log_likelihood,
         "iterations": fitted.n_iter,
@@ -173,13 +175,13 @@ def model_document(fitted: Fitted, rows: SortedRows | None = None, parameters: b
     }
 
 
-def _fitted_columns(fitted: Fitted) -> list[dict[str, Any]]:
+def _fitted_columns(fitted: Fitted, names: Mapping[Key, str]) -> list[dict[str, Any]]:
     families, levels, found = fitted.families, fitted.levels, []
     for key, params in fitted.params.items():
         own = {"levels": list(levels.get(key, ())), "parameters": params}
         if key in fitted.schema.texts:
             own = marks_document(fitted, key)
-        found.append({"column": key_text(key), "family": families[key].name} | own)
+        found.append({"column": names[key], "family": families[key].name} | own)
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.sources import wording
+from softcount.table.names import apart
 from softcount.table.schema import MOST_LEVELS, OTHER, Field, Key, Kind
 
 FARTHEST = 2.0**120
@@ -140,5 +141,6 @@ class ColumnPlan:
 
     def cap(self, levels: list[object]) -> ColumnPlan:
         """The same column with only these levels kept apart."""
-        kept = (*levels[: self.most_levels], OTHER)
-        return replace(self, capped=kept, field=replace(self.field, wide=True))
+        kept = levels[: self.most_levels]
+        kept.append(apart(OTHER, set(kept)))
+        return replace(self, capped=tuple(kept), field=replace(self.field, wide=True))

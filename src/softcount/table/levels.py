@@ -14,7 +14,7 @@ from softcount.sources import wording
 from softcount.sources.arrow_columns import level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.column_plan import Becomes, ColumnPlan, Contradiction
-from softcount.table.schema import MOST_LEVELS, NARROW_LEVELS, OTHER
+from softcount.table.schema import MOST_LEVELS, NARROW_LEVELS
 
 NewLevels = tuple[int, list[Any]]
 """How many levels were known, and those met since."""
@@ -45,7 +45,7 @@ class Vocabulary:
         self._codes: dict[object, int] = {}
         for level in levels:
             self._codes.setdefault(level, len(self._codes) + 1)
-        self.beyond = self._codes[OTHER] if capped else len(self._codes) + 1
+        self.beyond = len(self._codes) + (not capped)
         self._spelt = {str(level): code for level, code in self._codes.items()} if closed else {}
 
     def __len__(self) -> int:
@@ -99,9 +99,10 @@ class Vocabulary:
                     self._codes[value] = len(self._codes) + 1
 
 
-def in_order(levels: Iterable[object]) -> list[object]:
-    """Levels sorted: numbers by size, then words by spelling, the shared level of the rest last."""
-    return sorted(levels, key=lambda level: (level == OTHER, isinstance(level, str), level))
+def in_order(levels: Sequence[object], capped: bool = False) -> list[object]:
+    """Levels sorted: numbers by size, then words by spelling; where `capped`, the last, which the rest share, last."""
+    shared = levels[len(levels) - capped :]
+    return [*sorted(levels[: len(levels) - capped], key=lambda level: (isinstance(level, str), level)), *shared]
 
 
 def order_codes(levels: Sequence[object], ordered: Sequence[object]) -> np.ndarray:

@@ -28,7 +28,7 @@ from softcount.table.column_plan import (
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
 from softcount.table.labels import SideColumns, continuous, no_weight
 from softcount.table.levels import LevelCoder, in_order, order_codes
-from softcount.table.schema import OTHER, Field, Key, Kind, Schema
+from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
 SAFE = 2.0**40
@@ -277,7 +277,7 @@ class Table:
             spec = plan.field
             if plan.key in self._coders:
                 levels = self._coders[plan.key].vocabulary.levels
-                ordered = levels if self.closed is not None else in_order(levels)
+                ordered = levels if self.closed is not None else in_order(levels, plan.capped is not None)
                 remap[plan.key] = order_codes(levels, ordered)
                 spec = replace(spec, levels=tuple(ordered))
             fields.append(spec)
@@ -394,8 +394,8 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
 
 def _note(plan: ColumnPlan, why: Contradiction) -> str:
     name, most = wording.column(plan.key), plan.most_levels
-    if why.becomes is Becomes.CAPPED:
-        return f"{name} has more than {most:,} levels: those after the first {most:,} share {OTHER!r}"
+    if plan.capped is not None and why.becomes is Becomes.CAPPED:
+        return f"{name} has more than {most:,} levels: those after the first {most:,} share {plan.capped[-1]!r}"
     if why.becomes is Becomes.WIDE:
         return f"{name} has many levels: {why.reason}"
     return f"{name} is read as {plan.field.kind}: {plan.field.why}"
