@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from files.making import ARRAYS, entries_of, npy, refusal, rezip, saved, with_array, with_manifest, with_value
-from softcount.errors import DataError, ModelFileError
-from softcount.files import read, write
-from softcount.files.json_document import MOST_BYTES
+from files.making import entries_of, npy, refusal, rezip, saved, with_array, with_manifest, with_value
+from softcount.errors import ModelFileError
+from softcount.files import read
 
 # Other files
 
@@ -218,10 +217,3 @@ def test_json_that_readers_usually_let_through_is_refused(tmp_path: Path, piece:
 )
 def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: bytes) -> None:
     refusal(rezip(tmp_path / "m.sc", [("model.json", text)]))
-
-
-def test_a_document_of_absurd_size_is_refused(tmp_path: Path) -> None:
-    path = rezip(tmp_path / "m.sc", [("model.json", bytes(MOST_BYTES + 1))])
-    assert f"larger than {MOST_BYTES:,} bytes" in refusal(path)
-    with pytest.raises(DataError, match=f"most is {MOST_BYTES:,}"):
-        write(path, {"note": " " * MOST_BYTES}, ARRAYS)

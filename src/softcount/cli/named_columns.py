@@ -122,8 +122,9 @@ def prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> list[s
     given: list[Key] = list(table.source.keys)
     if all(isinstance(spec.key, int) for spec in fitted.schema.fields):
         given = list(range(len(given)))  # a model of columns without names takes any table by place
-    absent = [spec.key for spec in fitted.schema.used if given and spec.key not in given]
-    extra = [key for key in given if key not in table.keys and key != fitted.target and key not in table.source.aside]
+    there, known = set(given), {*table.keys, fitted.target, *table.source.aside}
+    absent = [spec.key for spec in fitted.schema.used if given and spec.key not in there]
+    extra = [key for key in given if key not in known]
     notes = document_notes(table)
     if absent:
         notes.append(f"not in the table, so no evidence: {_names(absent)}")

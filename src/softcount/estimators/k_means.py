@@ -207,10 +207,11 @@ def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     """The columns of such a table as numbers; for a fitted estimator its own columns, found by name."""
     keys = list(X.column_names) if hasattr(X, "column_names") else inputs.known_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
-    left_out = [key for key in keys if key not in wanted]
-    kinds = {key: "ignore" if key in left_out else Kind.REAL for key in keys}
+    there, asked = set(keys), set(wanted)
+    kinds = {key: Kind.REAL if key in asked else "ignore" for key in keys}
     for key in wanted:
-        refuse_unknown(keys, key, "the fitted model")
+        if key not in there:
+            refuse_unknown(keys, key, "the fitted model")
     table = open_table(X, kinds=kinds)
     places = [table.schema.places[key].slot for key in wanted]
     cells = np.concatenate([task().reals for task in table.tasks()])[:, places]

@@ -201,8 +201,6 @@ def _manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> 
         pickled = any(name.endswith((".pkl", ".pickle", ".joblib")) for name in entries)  # another library's model
         kind = "a zip with a Python pickle in it, which is never loaded" if pickled else "a zip"
         raise ModelFileError(f"it is not a model file but looks like {kind}: there is no {_DOCUMENT} in it")
-    if entries[_DOCUMENT].file_size > plain_json.MOST_BYTES:
-        raise ModelFileError(f"its {_DOCUMENT} is larger than {plain_json.MOST_BYTES:,} bytes")
     try:
         manifest: dict[str, Any] = plain_json.decode(archive.read(_DOCUMENT))
     except (ValueError, RecursionError) as error:

@@ -11,9 +11,6 @@ import numpy as np
 
 from softcount.errors import DataError, ModelFileError
 
-MOST_BYTES = 1 << 26
-"""Largest document: long lists belong in arrays."""
-
 MOST_DEPTH = 64
 """Deepest nesting of objects and lists."""
 
@@ -30,10 +27,7 @@ def encode(document: dict[str, Any]) -> bytes:
     b'{"tol": 1e-08, "levels": ["no", "yes"]}'
     """
     check(document)
-    text = json.dumps(document, allow_nan=False).encode("ascii")
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"it takes {len(text):,} bytes as JSON; the most is {MOST_BYTES:,}. Keep long lists in arrays")
-    return text
+    return json.dumps(document, allow_nan=False).encode("ascii")
 
 
 def decode(text: bytes) -> Any:

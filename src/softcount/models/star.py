@@ -51,6 +51,7 @@ class Star(ClassModel):
     unknown_weight: float = 1.0
     nodes: Nodes = field(init=False, repr=False)
     stacks: tuple[Stack, ...] = field(init=False, repr=False)
+    stacked: Mapping[Key, tuple[Stack, int]] = field(init=False, repr=False)  # the stack and place of every leaf
 
     name: ClassVar[str] = "star"
 
@@ -60,7 +61,10 @@ class Star(ClassModel):
         wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
         nodes = Nodes((class_node(self.groups), *leaves), wide)
         object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "stacks", tuple(stacks_of(nodes, self.schema, self.kernels)))
+        stacks = tuple(stacks_of(nodes, self.schema, self.kernels))
+        object.__setattr__(self, "stacks", stacks)
+        where = {node.key: (stack, place) for stack in stacks for place, node in enumerate(stack.nodes)}
+        object.__setattr__(self, "stacked", where)
 
     def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
         return replace(self, leaves=leaves, groups=groups or self.groups, schema=schema or self.schema)
@@ -249,14 +253,11 @@ class Star(ClassModel):
     # -- what is seen from outside
 
     def is_sparse(self, leaf: Node) -> bool:
-        return any(isinstance(stack, Bag) and leaf.key == stack.node.key for stack in self.stacks)
+        return isinstance(self.stacked[leaf.key][0], Bag)
 
     def column(self, leaf: Node, chunk: Chunk) -> Any:
-        for stack in self.stacks:
-            for place, node in enumerate(stack.nodes):
-                if node.key == leaf.key:
-                    return stack.column(chunk, place)
-        raise KeyError(leaf.key)
+        stack, place = self.stacked[leaf.key]
+        return stack.column(chunk, place)
 
     def public(self, params: Params) -> dict[Key, Own]:
         return {x.key: x.family.public(params[x.key], x.setting) for x in self.leaves}

@@ -53,9 +53,9 @@ def add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
 def _typical(fitted: Fitted, card: Card) -> str:
     """The values typical of a class, those of its most telling columns first; words without commas between them."""
     cells: list[tuple[Any, Any]] = []
-    keys: list[Any] = [x.key for x in card.apart]
+    keys, texts = [x.key for x in card.apart], set(fitted.schema.texts)
     for key in keys:
-        value = card.typical[key].replace(",", "") if key in fitted.schema.texts else card.typical[key]
+        value = card.typical[key].replace(",", "") if key in texts else card.typical[key]
         cells += zip(key, value, strict=True) if isinstance(value, tuple) else [(key, value)]
     return listed([f"{key_text(column)} {value_text(value)}" for column, value in cells], most=8)
 

@@ -176,10 +176,10 @@ def model_document(fitted: Fitted, rows: SortedRows | None = None, parameters: b
 
 
 def _fitted_columns(fitted: Fitted, names: Mapping[Key, str]) -> list[dict[str, Any]]:
-    families, levels, found = fitted.families, fitted.levels, []
+    families, levels, texts, found = fitted.families, fitted.levels, set(fitted.schema.texts), []
     for key, params in fitted.params.items():
         own = {"levels": list(levels.get(key, ())), "parameters": params}
-        if key in fitted.schema.texts:
+        if key in texts:
             own = marks_document(fitted, key)
         found.append({"column": names[key], "family": families[key].name} | own)
     return found

@@ -118,7 +118,7 @@ def _open(
     texts: Mapping[Key, TextColumn],
 ) -> Table:
     for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
-        for key in keys:
+        for key in set(keys).difference(source.keys):
             wording.refuse_unknown(source.keys, key, what)
     request = replace(request, kinds={**source.kinds, **request.kinds})
     if isinstance(source, DenseSource):

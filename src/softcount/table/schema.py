@@ -75,28 +75,25 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a table in order, and which cells count as missing."""
+    """The fields of a table in order, those that are used, and which cells count as missing."""
 
     fields: tuple[Field, ...]
     missing: tuple[str, ...] = MISSING
     places: dict[Key, ColumnPlace] = field(init=False, compare=False, repr=False, default_factory=dict)
     by_key: dict[Key, Field] = field(init=False, compare=False, repr=False, default_factory=dict)
+    used: tuple[Field, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "used", tuple(spec for spec in self.fields if spec.used))
         self.by_key.update((spec.key, spec) for spec in self.fields)
         filled = {"reals": 0, "codes": 0, "wide": 0, "bags": 0}
-        for spec in self.fields:
-            if spec.used:
-                store = _store(spec)
-                self.places[spec.key] = ColumnPlace(store, filled[store])
-                filled[store] += 1
+        for spec in self.used:
+            store = _store(spec)
+            self.places[spec.key] = ColumnPlace(store, filled[store])
+            filled[store] += 1
 
     def __getitem__(self, key: Key) -> Field:
         return self.by_key[key]
-
-    @property
-    def used(self) -> tuple[Field, ...]:
-        return tuple(spec for spec in self.fields if spec.used)
 
     def stored(self, store: str) -> tuple[Field, ...]:
         """The fields of one array of a chunk, in slot order."""

@@ -1,0 +1,99 @@
+"""Model files of many columns: as many entries as for few, and work in proportion."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import softcount as sc
+from softcount.cli import library_calls
+from softcount.files import read, write
+from softcount.report.class_page import SortedRows
+from softcount.report.model_page import model_document, model_page
+
+WIDTHS = (60, 240)
+
+
+def frame(width: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    levels = np.array(["red", "green", "blue"])
+    columns = {f"c{j}": rng.normal(size=30) if j % 2 else levels[rng.integers(0, 3, 30)] for j in range(width)}
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[Any, Path]]:
+    """Models of few columns and of four times as many, and their files."""
+    folder = tmp_path_factory.mktemp("wide")
+    found = {}
+    for width in WIDTHS:
+        model = sc.NaiveBayes().fit(frame(width), [0, 1, 1] * 10)
+        model.save(folder / f"{width}.sc")
+        found[width] = model, folder / f"{width}.sc"
+    return found
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions were called and left."""
+    number = 0
+
+    def look(*event: Any) -> None:
+        nonlocal number
+        number += 1
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return number
+
+
+def test_many_columns_are_in_as_few_entries_as_few(saved):
+    few, many = (zipfile.ZipFile(path).namelist() for _, path in saved.values())
+    assert len(few) == len(many) < 40
+
+
+def test_a_model_of_many_columns_comes_back(saved):
+    model, path = saved[WIDTHS[1]]
+    rows = frame(WIDTHS[1])
+    np.testing.assert_array_equal(sc.load(path).predict_proba(rows), model.predict_proba(rows))
+
+
+def sorted_rows(model: Any, rows: pd.DataFrame) -> SortedRows:
+    from softcount.fitted.classes import sort_rows
+    from softcount.run.threads import Threads
+
+    with Threads(1) as threads:
+        return SortedRows(sort_rows(model.fitted_, model.fitted_.table(rows), threads), "rows")
+
+
+WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
+    "load": lambda model, path, rows: sc.load(path),
+    "save": lambda model, path, rows: model.save(path),
+    "load for a command": lambda model, path, rows: library_calls.load(str(path)),
+    "a page": lambda model, path, rows: model_page(model.fitted_),
+    "a page as data": lambda model, path, rows: model_document(model.fitted_),
+    "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),
+    "explain": lambda model, path, rows: model.explain(rows),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_four_times_the_columns_are_four_times_the_work(saved, name):
+    few, many = (calls(lambda: WORK[name](*saved[width], frame(width))) for width in WIDTHS)  # noqa: B023
+    assert many < 5 * few
+
+
+def test_a_document_is_as_long_as_it_must_be(tmp_path):
+    """Many columns of many levels are more than any fixed length of the document."""
+    document = {"levels": ["x" * 70_000_000]}
+    write(tmp_path / "m.sc", document, {})
+    assert read(tmp_path / "m.sc")[0] == document
