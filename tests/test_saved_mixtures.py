@@ -149,7 +149,7 @@ SPOILT = {
     "a word in the selection": ("auto", trial, "no number"),
     "another part in the selection": ("auto", odd_trial, "tried"),
     "agreement of three": ("auto", put("agreed", [1, 2, 3]), "agreed"),
-    "a trace of words": ("auto", put("trace", ["high"]), "sense"),
+    "a trace of words": ("auto", put("trace", ["high"]), "no finite number"),
     "held shares that are others": ("held", stretched("root/fixed"), "fixed"),
     "a held variance that is another": ("held", stretched("fixed/"), "fixed"),
     "something unknown held": ("held", renamed, "fixed"),

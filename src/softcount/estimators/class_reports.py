@@ -27,10 +27,16 @@ from softcount.table import Key, Table, document_at
 
 
 def arrow_table(columns: Any) -> Any:
-    """An Arrow table of columns by name."""
+    """An Arrow table of columns by name; those that hold words and numbers hold text."""
     import pyarrow as pa
 
-    return pa.table(columns)
+    return pa.table({name: values if _alike(values) else list(map(str, values)) for name, values in columns.items()})
+
+
+def _alike(values: Any) -> bool:
+    """Whether Arrow can hold these values in one column."""
+    objects = isinstance(values, list) or getattr(values, "dtype", np.dtype(float)).kind == "O"
+    return not objects or len({bool if isinstance(x, (bool, np.bool_)) else isinstance(x, str) for x in values}) < 2
 
 
 def arrow_lines(lines: list[dict[str, Any]], types: Any = None) -> Any:

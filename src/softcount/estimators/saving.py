@@ -55,12 +55,13 @@ def load_kmeans(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarra
         estimator = getattr(softcount, about["name"])(**about["settings"])
         estimator._check_settings()
         names, number = about["columns"]["names"], about["columns"]["n"]
-        if number != found.centres.shape[1] or (names is not None and len(names) != number):
+        named = names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))
+        if not named or number != found.centres.shape[1] or (names is not None and len(set(names)) != number):
             raise ModelFileError("its estimator was fitted on other columns than its centres have.")
         if estimator.n_clusters != len(found.centres) or estimator._unit != found.frame.unit:
             raise ModelFileError("its settings are not those of its centres.")
         estimator._keep(found)
-        _keep_columns(estimator, number, None if names is None else [str(name) for name in names])
+        _keep_columns(estimator, number, names)
         return estimator
 
 

@@ -5,6 +5,7 @@ Nothing that is read is trusted: what makes no sense is a `ModelFileError`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -16,6 +17,9 @@ from softcount.families.answering import Answering
 from softcount.families.setting import Hyper, Params, Setting
 from softcount.families.written import inner_shape
 from softcount.table.schema import Field, Key, Kind
+
+LARGEST = 1e150
+"""Parameters, in counting units, beyond which squares and products are no numbers any more."""
 
 MAY_BE_INFINITE = ("freedom",)
 """Parameters that have no largest value: with infinite freedom a t distribution is normal."""
@@ -89,7 +93,7 @@ class Filing(Answering):
         """The same back, as arguments of its `setting_type`; no table of the file is wider than `widest`."""
         levels = self._read_levels(document["levels"], specs, widest)
         anchor, scale = (np.array(document[name], dtype=float) for name in ("anchor", "scale"))
-        return {"levels": levels, "anchor": anchor, "scale": scale, "floor": float(document["floor"])}
+        return {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
 
     def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
         return tuple(spec.key for spec in specs) or tuple(range(whole(kept, 0, widest, "width")))
@@ -107,6 +111,10 @@ class Filing(Answering):
                 return f"{name} is not given for each of {groups} groups"
             if not np.isfinite(value).all() and name not in MAY_BE_INFINITE:
                 return f"{name} is not finite"
+            if name in MAY_BE_INFINITE and not (value > 0).all():
+                return f"{name} is not above zero"
+            if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
+                return f"{name} is beyond {LARGEST:g}"
         table, levels = params.get("probability"), setting.levels
         if table is None or table.shape[1:] == inner_shape(self._core, "probability", setting):
             return None
@@ -114,6 +122,8 @@ class Filing(Answering):
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         """What makes a prior senseless, in words, or None."""
+        if not all(np.isfinite(value).all() for value in hyper.values()):
+            return "it imagines what is not finite"
         imagined = hyper.get("alpha", np.zeros(1))
         return None if (imagined >= 0).all() else "it imagines less than nothing"
 
@@ -122,4 +132,18 @@ def whole(value: Any, least: int, most: int, what: str) -> int:
     """A whole number of a file, if it is one between these."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ModelFileError(f"{what} is {value!r}, which is not a whole number between {least} and {most}.")
+    return value
+
+
+def number(value: Any, what: str) -> float:
+    """A number of a file, if it is one."""
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise ModelFileError(f"{what} is {value!r}, which is no finite number.")
+    return float(value)
+
+
+def truth(value: Any, what: str) -> bool:
+    """True or false, if a file says one of them."""
+    if not isinstance(value, bool):
+        raise ModelFileError(f"{what} is {value!r}, which is neither true nor false.")
     return value

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import xlogy
 
-from softcount.errors import DataError, ResourceError
+from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
@@ -144,6 +144,13 @@ class Joint(Categorical):
         return groups * columns * (prod(self.shape) - 1)
 
     # -- what it says
+
+    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
+        count = prod(len(spec.levels) for spec in specs)
+        levels = tuple(product(*(spec.levels for spec in specs))) if count == len(kept) else ()
+        if tuple(kept) != levels or self.shape != tuple(len(spec.levels) for spec in specs):
+            raise ModelFileError(f"the levels of {self.name} are not those of its columns {[x.key for x in specs]}.")
+        return levels
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
         if want is None:

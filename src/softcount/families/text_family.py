@@ -24,6 +24,8 @@ from softcount.text import Reading, Words
 
 MANY_WORDS = 1_000
 """Words from which on it is said that a prior drowns the labelled documents."""
+LONGEST = 1e7
+"""Words of a class's usual document, in a model file: more than any book has."""
 MARKING = 5
 """Words that say what a group is about."""
 NOISE = 1e-14
@@ -228,7 +230,7 @@ class Text(Family):
 
     def check_params(self, params: Params) -> str | None:
         length = params.get("length", np.zeros(1))
-        if not (np.isfinite(length) & (length >= 0)).all():
+        if not ((length >= 0) & (length <= LONGEST)).all():
             return "its documents have no sensible length"
         if not sums_to_one(params.get("others", np.ones((1, 0)))):
             return "its probabilities do not sum to one"

@@ -41,9 +41,15 @@ class FiledArrays:
         """The arrays under one name."""
         return dict(self._parts.get(prefix, {}))
 
+    def root(self) -> Arrays:
+        """The shares of the classes, what is imagined of them, and what is fixed."""
+        return _numbers(self.of("root"))
+
     def each(self, section: str, needed: Sequence[bool] = ()) -> list[Arrays]:
         """What every column has of this section, in their order; nothing where it has none and it is not `needed`."""
         found = self._older(section) if self.places is None else self._apart(section, self.places[section])
+        if section != "counts":
+            found = [_numbers(own) for own in found]
         for name, own, wanted in zip(self.names, found, needed, strict=False):
             if wanted and not own:
                 raise ModelFileError(f"the {section} of column {name} is not there.")
@@ -63,3 +69,10 @@ class FiledArrays:
                     raise ModelFileError(f"the {section} of column number {place!r} are there twice, or it is not.")
                 found[place] = {name: array[at, ...] for name, array in bunch.items()}
         return found
+
+
+def _numbers(own: Arrays) -> Arrays:
+    for name, array in own.items():
+        if array.dtype != np.float64:
+            raise ModelFileError(f"its {name} does not make sense: it holds {array.dtype}, not float64.")
+    return own

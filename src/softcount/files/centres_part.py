@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
+from softcount.families.filing import number, truth, whole
 from softcount.files.archive import Arrays, Document, write
 from softcount.learn.kmeans.fit_kmeans import Centres
-from softcount.learn.kmeans.points import Frame
+from softcount.learn.kmeans.points import BEYOND, Frame
 
 
 def save_centres(found: Centres, path: Any, settings: Document) -> None:
@@ -36,22 +37,23 @@ def centres_of(document: Document, arrays: Arrays) -> Centres:
     if set(arrays) != {"centres", "anchor", "trace"}:
         raise ModelFileError(f"it has the arrays {sorted(arrays)}, not anchor, centres and trace.")
     centres, anchor, trace = (_finite(name, arrays[name]) for name in ("centres", "anchor", "trace"))
-    scale, inertia = float(about["scale"]), float(about["inertia"])
+    scale, inertia = number(about["scale"], "its scale"), number(about["inertia"], "its cost")
     if centres.ndim != 2 or not centres.size or anchor.shape != centres.shape[1:] or trace.ndim != 1 or not len(trace):
         raise ModelFileError(
             f"centres of shape {centres.shape} and an anchor of shape {anchor.shape} do not go together."
         )
     if not (np.isfinite(scale) and scale > 0 and np.frexp(scale)[0] == 0.5) or inertia < 0 or trace[-1] != inertia:
         raise ModelFileError("its scale is no power of two, or its cost is not where its trace ends.")
-    agreed = [int(x) for x in about["agreed"]]
+    agreed = [whole(x, 0, 1 << 62, "the starts that agreed") for x in about["agreed"]]
     if len(agreed) != 2 or not 0 <= agreed[0] <= agreed[1] or not all(isinstance(x, str) for x in about["notes"]):
         raise ModelFileError("what it says of its starts makes no sense.")
-    frame = Frame(anchor, scale, bool(about["unit"]))
+    frame = Frame(anchor, scale, truth(about["unit"], "unit"))
+    if not (np.abs(frame.inside(centres)) <= BEYOND).all():
+        raise ModelFileError("its centres are too far from its anchor.")
     if frame.unit and np.abs((centres**2).sum(axis=1) - 1).max() > 1e-9:
         raise ModelFileError("its centres should have length one and do not.")
-    return Centres(
-        centres, frame, inertia, trace.tolist(), bool(about["converged"]), (agreed[0], agreed[1]), list(about["notes"])
-    )
+    converged = truth(about["converged"], "converged")
+    return Centres(centres, frame, inertia, trace.tolist(), converged, (agreed[0], agreed[1]), list(about["notes"]))
 
 
 def _finite(name: str, array: np.ndarray) -> np.ndarray:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
+from softcount.families.filing import number, truth
 from softcount.files.archive import Arrays, Document
-from softcount.files.json_document import key_of, plain
-from softcount.files.validate import refuse_twice
+from softcount.files.json_document import plain
+from softcount.files.validate import check_names
 from softcount.fitted.calibration import METHODS, Bin, Calibration, Curve
 from softcount.learn.choose import Trial
 from softcount.learn.learned import Learned
@@ -35,14 +36,15 @@ def fit_history_document(model: Learned) -> Document:
 
 def fit_history_from(document: Document, groups: int) -> Document:
     """The same as arguments of `Fitted`; files of format 1 do not have all of it."""
+    likelihood = document["log_likelihood"]
     return {
-        "notes": [str(x) for x in document["notes"]],
-        "trace": [-float("inf") if x is None else float(x) for x in document["trace"]],
-        "half_steps": bool(document.get("half_steps", False)),
-        "converged": bool(document["converged"]),
-        "interrupted": bool(document.get("interrupted", False)),
-        "log_likelihood": None if document["log_likelihood"] is None else float(document["log_likelihood"]),
-        "objective": str(document["objective"]),
+        "notes": [_text(x, "a note") for x in document["notes"]],
+        "trace": [-float("inf") if x is None else number(x, "a step of the trace") for x in document["trace"]],
+        "half_steps": truth(document.get("half_steps", False), "half_steps"),
+        "converged": truth(document["converged"], "converged"),
+        "interrupted": truth(document.get("interrupted", False), "interrupted"),
+        "log_likelihood": None if likelihood is None else number(likelihood, "the log-likelihood"),
+        "objective": _text(document["objective"], "the objective"),
         "agreed": _agreed(document["agreed"]),
         "named": _named(document.get("named"), groups),
         "selection": _selection(document.get("selection")),
@@ -58,6 +60,12 @@ def _trial(trial: Trial) -> Document:
     return {name: _number(x) if isinstance(x, float) else plain(x) for name, x in asdict(trial).items()}
 
 
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ModelFileError(f"{what} is {value!r}, which is no text.")
+    return value
+
+
 def _agreed(value: Any) -> tuple[int, int] | None:
     if value is None:
         return None
@@ -71,9 +79,8 @@ def _named(value: Any, groups: int) -> list[Any] | None:
         return None
     if not isinstance(value, list) or not 0 < len(value) <= groups:
         raise ModelFileError(f"the known classes are {value!r}, which cannot be {groups} groups.")
-    names = [key_of(name) for name in value]
-    refuse_twice(names, "class")
-    return names
+    check_names(value)
+    return value
 
 
 def _selection(value: Any) -> list[Trial] | None:
@@ -117,6 +124,7 @@ def calibration_from(value: Any, arrays: Arrays, groups: int, known: bool) -> Ca
     sound = known and groups > 1 and method in METHODS and value["curves"] == wanted
     sound = sound and (temperature is None) == (wanted > 0) and (temperature is None or _above(temperature, 0.0))
     sound = sound and type(value["rows"]) is int and value["rows"] > 0
+    sound = sound and bool(value["before"]) and bool(value["after"])
     if not sound or len(loss) != 2 or not all(x == 0 or _above(x, 0.0) for x in loss):
         raise ModelFileError("its calibration makes no sense.")
     before, after = (tuple(_bin(part) for part in value[name]) for name in ("before", "after"))

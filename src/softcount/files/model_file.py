@@ -16,7 +16,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family
 from softcount.families import Params as Own
-from softcount.families.filing import whole
+from softcount.families.filing import number, truth, whole
 from softcount.files.alike import FiledArrays, put_alike
 from softcount.files.archive import Arrays, Document, naming, write
 from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
@@ -183,7 +183,11 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     leaves = _nodes_from(document["leaves"], groups, schema, room)
     check_structure(leaves, schema, hidden=document.get("model", "star") != "star")
     model = model_from(document, schema, leaves)
-    follow = {leaf.key for leaf, x in zip(leaves, document["leaves"], strict=True) if x.get("follows")}
+    follow = {
+        leaf.key
+        for leaf, x in zip(leaves, document["leaves"], strict=True)
+        if truth(x.get("follows", False), f"column {leaf.key!r}: follows")
+    }
     filed = FiledArrays(arrays, [_name(leaf.key) for leaf in leaves], document.get("places"))
     imagined = _read_imagined(model, document, filed)
     own = _read_params(model, filed, follow, groups)
@@ -199,7 +203,8 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
         "classes": classes, "target": _target(document["target"]), "prior": prior_from(document["prior"]),
         "class_prior": document["class_prior"], "estimate": estimate,
-        "missing": {key_of(key): float(n) for key, n in document["missing"]}, **fit_history_from(document, groups),
+        "missing": {_column(key): number(n, "missing cells") for key, n in document["missing"]},
+        **fit_history_from(document, groups),
     }  # fmt: skip
     corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
     found = Fitted(**facts, calibration=corrected) if isinstance(model, ClassModel) else Learned(**facts)
@@ -208,9 +213,7 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
 
 
 def _target(value: Any) -> Any:
-    if value is not None and not isinstance(value, (str, int)):
-        raise ModelFileError(f"the target is {value!r}, which is no column.")
-    return value
+    return None if value is None else _column(value)
 
 
 def _words(value: Any) -> tuple[str, ...]:
@@ -226,17 +229,24 @@ def _one_of(value: Any, known: Any) -> Any:
 
 
 def _read_field(x: Document, arrays: Arrays) -> Field:
-    scale, anchor = float(x["scale"]), float(x["anchor"])
-    if not (np.isfinite(anchor) and np.isfinite(scale) and scale > 0):
-        raise ModelFileError(f"column {x['key']!r} has an impossible anchor or scale.")
-    key, kind, used, reading, levels = key_of(x["key"]), Kind(x["kind"]), bool(x["used"]), x.get("reading"), x["levels"]
+    key, kind, reading, levels = _column(x["key"]), Kind(x["kind"]), x.get("reading"), x["levels"]
+    scale, anchor = (number(x[name], f"the {name} of column {key!r}") for name in ("scale", "anchor"))
+    used, wide, declared = (truth(x[name], f"column {key!r}: {name}") for name in ("used", "wide", "declared"))
+    if not scale > 0:
+        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
     if (kind is Kind.TEXT and used) != (levels is None) or (levels is None and reading is None):
         raise ModelFileError(f"column {key!r} ({kind}) has no levels, or words where it is no text.")
-    known = words_from(arrays, f"words/{_name(key)}", key) if levels is None else tuple(key_of(v) for v in levels)
-    return Field(
-        key, kind, str(x["why"]), known, anchor, scale, used, bool(x["wide"]), bool(x["declared"]),
-        None if reading is None else reading_from(reading, key),
-    )  # fmt: skip
+    known = words_from(arrays, f"words/{_name(key)}", key) if levels is None else tuple(levels)
+    if levels is not None and not all(isinstance(level, (str, int, float)) for level in levels):
+        raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
+    read = None if reading is None else reading_from(reading, key)
+    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read)
+
+
+def _column(value: Any) -> Key:
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        raise ModelFileError(f"{value!r} is no column: neither a name nor a place.")
+    return value
 
 
 def _nodes_from(said: list[Document], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
@@ -282,8 +292,8 @@ def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int
     """Every node's parameters but those that follow from their counts."""
     found: dict[Key, Own] = {}
     if ROOT in model.nodes.places:
-        shares = filed.of("root")["shares"]
-        if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
+        shares = filed.root()["shares"]
+        if shares.shape != (groups,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-9:
             raise ModelFileError("the shares of the classes do not sum to one.")
         found[ROOT] = {"probability": shares[None]}
     needed = [node.key not in follow for node in model.nodes.columns]
@@ -303,7 +313,7 @@ def _read_imagined(model: Model, document: Document, filed: FiledArrays) -> Imag
     held = dict(zip(keys, filed.each("fixed"), strict=True))
     how, root_how = (_one_of(x, HOWS) for x in document["how"])
     if ROOT in model.nodes.places:
-        root = filed.of("root")
+        root = filed.root()
         fixed = root.pop("fixed", None)
         root.pop("shares")
         hypers[ROOT], held[ROOT] = root, {} if fixed is None else {"probability": fixed[None]}
@@ -318,8 +328,7 @@ def _read_counts(model: Model, document: Document, filed: FiledArrays) -> Counts
     for node, parts in zip(model.nodes.columns, filed.each("counts"), strict=True):
         shape = node.setting.groups, node.family.width(node.setting)
         found[node.key] = counts_from(parts, shape, f"column {node.key!r}")
-    likelihood = document["log_likelihood"]
-    return Counts(found, float(document["rows"]), 0.0 if likelihood is None else float(likelihood))
+    return Counts(found, number(document["rows"], "rows"), document["log_likelihood"] or 0.0)
 
 
 def prior_from(value: Any) -> Any:

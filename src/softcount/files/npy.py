@@ -135,6 +135,9 @@ def _check_values(array: np.ndarray) -> None:
 # -- large tables of counts in little room: which cells are not zero, one bit each, and what those hold.
 # Twenty classes of 60,000 words are 9.6 MB of numbers, four fifths of them zero; packed they take less than 2 MB.
 
+LARGEST = 1e290
+"""Counts beyond this could not be added up."""
+
 SMALL = 4_096
 """Cells below which a table is kept as it is."""
 
@@ -161,6 +164,7 @@ def counts_from(parts: dict[str, np.ndarray], shape: tuple[int, ...], name: str)
     if "cells" not in parts:
         pair = Twofold(parts["hi"], parts["lo"])
         sound = set(parts) == {"hi", "lo"} and pair.hi.shape == pair.lo.shape
+        sound = sound and pair.hi.dtype == pair.lo.dtype == np.float64
     else:
         cells, values, size = parts["cells"], parts["values"], prod(shape)
         sound = set(parts) == {"cells", "values"} and cells.dtype == np.uint8 and cells.shape == (-(-size // 8),)
@@ -172,6 +176,6 @@ def counts_from(parts: dict[str, np.ndarray], shape: tuple[int, ...], name: str)
             whole[there] = values
             whole = whole.reshape(shape)
         pair = Twofold.of(whole)
-    if not sound or pair.shape != shape or not np.isfinite(pair.value).all():
+    if not sound or pair.shape != shape or not (np.abs(pair.value) <= LARGEST).all():
         raise ModelFileError(f"the counts of {name} make no sense.")
     return pair

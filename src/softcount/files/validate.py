@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,14 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
                 raise ModelFileError(f"column {column!r} has too many levels for its code.")
 
 
+def check_names(names: Iterable[Any]) -> None:
+    """Refuse classes named twice, and names that are not all text, all numbers or all truths."""
+    kinds = {float if type(name) is int else type(name) for name in names}
+    if len(kinds) > 1 or not kinds <= {str, float, bool}:
+        raise ModelFileError(f"its classes are {names!r:.80}, which are not all text, all numbers or all truths.")
+    refuse_twice(names, "class")
+
+
 def refuse_twice(names: Iterable[Hashable], what: str) -> None:
     """Raise at the first name that is given more than once."""
     for name, times in Counter(names).items():
@@ -49,19 +58,22 @@ def refuse_twice(names: Iterable[Hashable], what: str) -> None:
 def _check_leaf(leaf: Node, alone: bool) -> None:
     leaf.family.check_columns(leaf.key, leaf.columns, alone)
     setting, units = leaf.setting, leaf.family.units(leaf.columns)
-    if len(setting.anchor) != units or len(setting.scale) != units or not setting.floor >= 0:
+    if setting.anchor.shape != (units,) or setting.scale.shape != (units,) or not setting.floor >= 0:
         raise ModelFileError(f"column {leaf.key!r} has an impossible anchor, scale or floor.")
 
 
 def check_model(model: Learned) -> None:
     """Refuse counts below zero, and parameters or priors that are not what the counts would give a shape to."""
     if model.classes is not None:
-        refuse_twice(model.classes, "class")
+        check_names(model.classes)
     _check_counts(model)
     _check_fixed(model)
     again = estimated(model.model, model.counts, model.imagined, model.estimate)
+    usual = model.model.nodes.hypers(model.counts, dict.fromkeys(model.imagined.hypers, 1.0))
     for leaf in model.model.nodes.columns:
-        wrong = leaf.family.check_hyper(model.imagined.hypers[leaf.key])
+        hyper = model.imagined.hypers[leaf.key]
+        _check_alike(leaf.key, usual[leaf.key], hyper)
+        wrong = leaf.family.check_hyper(hyper)
         if wrong:
             raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
         _check_alike(leaf.key, again[leaf.key], model.estimates[leaf.key])
@@ -79,12 +91,12 @@ def estimated(model: Model, counts: Counts, imagined: Imagined, estimate: str) -
 
 def _check_counts(model: Learned) -> None:
     rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
-    if not model.counts.rows >= 0 or (rows < -SLACK).any():
+    if not model.counts.rows >= 0 or not (rows >= -SLACK).all():
         raise ModelFileError("its counts of rows are below zero.")
     for leaf in model.model.nodes.columns:
         counts = model.counts[leaf.key]
         rows = counts[..., :1] if leaf.family.signed else counts
-        if (rows < -SLACK).any():
+        if not (rows >= -SLACK).all():
             raise ModelFileError(f"the counts of column {leaf.key!r} are below zero.")
 
 
@@ -101,7 +113,7 @@ def _check_fixed(model: Learned) -> None:
 
 
 def _check_alike(key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> None:
-    """The parameters are named and shaped as an estimate of them is."""
+    """The parameters are named and shaped as they would be."""
     if set(expected) != set(found):
         raise ModelFileError(f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
     for name, value in expected.items():

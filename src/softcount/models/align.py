@@ -93,6 +93,10 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
         odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
         raise DataError(f"the two models have different columns: {odd} is in one of them only.")
     classes = sorted_levels([*left.classes, *right.classes])
+    if len({isinstance(name, str) for name in classes}) > 1:
+        raise DataError(
+            "the classes of one model are text and those of the other are not. Fit both with one or the other."
+        )
     schema = _united_schema(left.model.schema, right.model.schema, grow)
     leaves = [_united_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
     return left.model.with_leaves(tuple(leaves), len(classes), schema), classes

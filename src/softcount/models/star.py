@@ -16,7 +16,7 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError
 from softcount.families import Params as Own
 from softcount.families.base import IMPOSSIBLE
-from softcount.families.filing import whole
+from softcount.families.filing import number, whole
 from softcount.models.bag_stack import Bag, regrouped
 from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
 from softcount.models.block_stack import Block
@@ -273,7 +273,7 @@ class Star(ClassModel):
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Star:
         groups, cells = document["groups"], whole(document["cells"], 0, 1 << 62, "cells")
-        weight = float(document["unknown_weight"])
+        weight = number(document["unknown_weight"], "the weight of rows without a class")
         if not weight >= 0:
             raise ModelFileError("its counts of rows are below zero.")
         return cls(schema, nodes, groups, Kernels(cells), weight)

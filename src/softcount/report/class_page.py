@@ -53,7 +53,8 @@ def add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
 def _typical(fitted: Fitted, card: Card) -> str:
     """The values typical of a class, those of its most telling columns first; words without commas between them."""
     cells: list[tuple[Any, Any]] = []
-    keys, texts = [x.key for x in card.apart], set(fitted.schema.texts)
+    keys: list[Any] = [x.key for x in card.apart]
+    texts = set(fitted.schema.texts)
     for key in keys:
         value = card.typical[key].replace(",", "") if key in texts else card.typical[key]
         cells += zip(key, value, strict=True) if isinstance(value, tuple) else [(key, value)]
