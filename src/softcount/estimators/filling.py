@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.estimators.inputs import is_table
-from softcount.table.schema import Key, Schema
+from softcount.sources.frames import arrow_column, columns_source, frame_source
+from softcount.sources.in_memory import ArrowSource
+from softcount.table.names import labels
+from softcount.table.schema import Key
 
 TEXT = ("str", "string", "large_string[pyarrow]", "string[pyarrow]")
 """Types of a pandas column that take nothing but text; one of objects takes anything."""
@@ -16,23 +20,26 @@ TEXT = ("str", "string", "large_string[pyarrow]", "string[pyarrow]")
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
-def filled(X: Any, fills: Fills, schema: Schema) -> Any:
+def filled(X: Any, fills: Fills) -> Any:
     """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given."""
     if not is_table(X):
         return _filled_array(X, fills)
+    source = _columns(X)
     if hasattr(X, "iloc"):
-        return _filled_pandas(X, fills)
-    table = arrow_of(X, schema)
-    types = table.schema.types
+        return _filled_pandas(X, fills, source.keys)
+    columns = dict(zip(source.keys, source.table.columns, strict=True))
     for key, (rows, values) in fills.items():
-        table = _filled_arrow(table, str(key), rows, values)
-    if table.schema.types != types:
-        # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
-        notes = {name: note for name, note in (table.schema.metadata or {}).items() if name != b"pandas"}
-        table = table.replace_schema_metadata(notes or None)
-    if hasattr(X, "with_columns"):
-        return type(X)(table)
-    return {name: table[name].to_pylist() for name in table.column_names} if isinstance(X, dict) else table
+        columns[key] = _filled_arrow(key, columns.get(key), rows, values)
+    if isinstance(X, dict):
+        theirs = dict(zip(source.keys, X, strict=True))
+        return {theirs.get(key, key): column.to_pylist() for key, column in columns.items()}
+    import pyarrow as pa
+
+    table = pa.table(list(columns.values()), names=list(labels(columns).values()))
+    # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
+    notes = {name: note for name, note in (source.table.schema.metadata or {}).items() if name != b"pandas"}
+    table = table.replace_schema_metadata(notes or None)
+    return type(X)(table) if hasattr(X, "with_columns") else table
 
 
 def _filled_array(X: Any, fills: Fills) -> np.ndarray:
@@ -44,26 +51,36 @@ def _filled_array(X: Any, fills: Fills) -> np.ndarray:
     return out
 
 
-def _filled_pandas(X: Any, fills: Fills) -> Any:
+def _filled_pandas(X: Any, fills: Fills, keys: list[Key]) -> Any:
     out = X.copy()
     for key, (rows, values) in fills.items():
-        if isinstance(key, str) and key not in out.columns:
-            out = out.assign(**{key: values})
+        if key not in keys:
+            out.insert(out.shape[1], key, values)
             continue
-        at = list(out.columns).index(key) if key in out.columns else int(str(key))
-        column = out.iloc[:, at].copy()
-        if column.dtype.kind in "iu" or str(column.dtype).startswith(("Int", "UInt")):
-            column = column.astype("Float64" if str(column.dtype)[0] in "IU" else float)
-        if str(column.dtype) in TEXT and _numbers(values):
-            column = column.astype(object).map(_number).astype(float)
-        if str(column.dtype).lower().startswith(("float", "double")) and _numbers(values):
-            values = values.astype(float)  # levels that are numbers come as objects, which pandas does not take
-        column.iloc[rows] = values
-        if isinstance(key, str):
-            out = out.assign(**{key: column})
-        else:
-            out.isetitem(at, column)
+        at = keys.index(key)
+        out.isetitem(at, _filled_series(out.iloc[:, at].copy(), rows, values))
     return out
+
+
+def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+    """A column of pandas with the fills: of its own type where that can hold them, else of objects."""
+    kind = str(column.dtype)
+    if any(isinstance(value, str) for value in values):  # a level is spelt; the cell that is spelt so may be a date
+        spelt = {str(cell): cell for cell in column.dropna().unique()}
+        values = np.array([spelt.get(value, value) for value in values], dtype=object)
+    if column.dtype.kind in "iu" or kind.startswith(("Int", "UInt")):
+        column = column.astype("Float64" if kind[0] in "IU" else float)
+    if kind in TEXT and _numbers(values):
+        column = column.astype(object).map(_number).astype(float)
+    for own in (column.dtype, object):
+        changed = column.astype(own)
+        try:
+            changed.iloc[rows] = type(column)(list(values)).astype(own).array
+        except (TypeError, ValueError, ArithmeticError, NotImplementedError):  # each type has its own
+            continue
+        if not changed.iloc[rows].isna().any():  # what a category or a date cannot be is missing again
+            return changed
+    return changed
 
 
 def _numbers(values: np.ndarray) -> bool:
@@ -78,30 +95,44 @@ def _number(cell: Any) -> float | None:
         return None
 
 
-def _filled_arrow(table: Any, name: str, rows: np.ndarray, values: np.ndarray) -> Any:
+def _filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+    """A column of Arrow with the fills: of its own type where that can hold them, else of theirs, else text."""
     import pyarrow as pa
 
-    if name not in table.column_names:
-        return table.append_column(name, pa.array(list(values)))
-    at = table.column_names.index(name)
-    cells = table[name].to_pylist()
+    fills = arrow_column(key, list(values))
+    if column is None:
+        return fills
+    cells = column.to_pylist()
     if _numbers(values) and any(isinstance(cell, str) for cell in cells):
-        cells = list(map(_number, cells))
-    for row, value in zip(rows, values.tolist(), strict=True):
-        cells[row] = value
-    return table.set_column(at, name, pa.array(cells))
+        column = pa.array(list(map(_number, cells)), pa.float64())
+    wider = pa.types.is_integer(column.type) and pa.types.is_floating(fills.type)
+    for kind in (*([] if wider else [column.type]), fills.type, pa.large_string()):
+        try:
+            cells = column.cast(kind).to_pylist()
+            for row, value in zip(rows, fills.cast(kind).to_pylist(), strict=True):
+                cells[row] = value
+            return pa.array(cells, kind)
+        except pa.ArrowException:
+            continue
+    raise DataError(f"column {key!r} holds {column.type}, which the values that were found do not fit into.")
 
 
-def arrow_of(X: Any, schema: Schema) -> Any:
+def arrow_of(X: Any) -> Any:
     """X as an Arrow table, whatever it is."""
-    import pyarrow as pa
+    source = _columns(X)
+    return _without_views(source.table.rename_columns(list(labels(source.keys).values())))
 
-    if isinstance(X, (pa.Table, dict)) or hasattr(X, "__arrow_c_stream__"):
-        return _without_views(X if isinstance(X, pa.Table) else pa.table(X))
+
+def _columns(X: Any) -> ArrowSource:
+    """The columns of a table that is in memory."""
+    if isinstance(X, Mapping):
+        return columns_source(X)
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        return frame_source(X)
     if is_table(X):
         raise DataError(f"give the rows themselves (a frame or an array), not {type(X).__name__}.")
-    array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    return pa.table({str(j): pa.array(array[:, j].tolist()) for j in range(array.shape[1])})
+    array = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
 
 
 def _without_views(table: Any) -> Any:

@@ -178,7 +178,7 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
             return X  # what a missing document said cannot be made up
         found = fills(fitted, table)
         inputs.warn_of_outside(table, "; they stay as they are")
-        return filled(X, found, fitted.schema)
+        return filled(X, found)
 
     def augment(self, X: Any) -> Any:
         """An Arrow table of every row once per group, with the expected count of that row in that group."""
@@ -189,7 +189,7 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         proba = self.predict_proba(X)
         rows, groups = proba.shape
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
-        table = arrow_of(X, self.fitted_.schema).take(pa.array(np.repeat(np.arange(rows), groups)))
+        table = arrow_of(X).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         for name, values in ((CLASS, names), (COUNT, proba.ravel())):
             table = table.append_column(apart(name, table.column_names), pa.array(values))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from softcount.errors import DataError, DataWarning
 from softcount.models.declared import read_kinds
 from softcount.priors import Dirichlet
-from softcount.sources.frames import TEXT, is_frame, is_missing, text_column
+from softcount.sources.frames import TEXT, CellTypeError, is_frame, is_missing, plain_keys, text_column
 from softcount.table import Table, check_weights, code_labels, open_table
 from softcount.table.schema import Field, Key, Kind, Schema
 
@@ -84,6 +84,8 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
         raise
     except ValueError as error:
         raise DataError(say(str(error))) from None
+    except TypeError as error:  # dates, missing values of pandas, and anything else that is no number
+        raise CellTypeError(say(str(error))) from None
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
@@ -241,9 +243,10 @@ def known_columns(X: Any) -> list[Any]:
         return X.source.keys
     for name in ("column_names", "columns"):  # an Arrow table's `columns` are the cells
         if hasattr(X, name):
-            return list(getattr(X, name))
+            keys = plain_keys(getattr(X, name))
+            return keys if all(isinstance(key, int) for key in keys) else [str(key) for key in keys]
     if isinstance(X, Mapping):
-        return list(X)
+        return plain_keys(X)
     return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches
 
 

@@ -205,7 +205,7 @@ def _is_foreign(X: Any) -> bool:
 
 def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     """The columns of such a table as numbers; for a fitted estimator its own columns, found by name."""
-    keys = list(X.column_names) if hasattr(X, "column_names") else inputs.known_columns(X)
+    keys = inputs.known_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
     there, asked = set(keys), set(wanted)
     kinds = {key: Kind.REAL if key in asked else "ignore" for key in keys}
@@ -228,10 +228,16 @@ def _which_column(X: Any, problem: str) -> str:
     """The problem, with the first column of a frame that holds no numbers; a document it quotes is cut short."""
     problem = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
     for name in getattr(X, "columns", []):
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            return (
-                f"column {name!r} is not all numbers ({problem}). k-means needs numbers: leave it out, or use Mixture."
-            )
+        if not _all_numbers(X[name]):
+            needs = "k-means needs numbers: leave it out, or use Mixture."
+            return f"column {name!r} is not all numbers ({problem}). {needs}"
     return problem
+
+
+def _all_numbers(column: Any) -> bool:
+    cells = np.asarray(column)
+    try:
+        cells.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return cells.dtype.kind not in "mM"  # dates, which NumPy counts from 1970

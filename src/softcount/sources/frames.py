@@ -39,8 +39,8 @@ def frame_source(data: Any) -> ArrowSource:
         table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, ValueError, TypeError):
         return _column_by_column(data)
-    table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
     refuse_repeated(table.column_names)
+    table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
     keys, named = _frame_keys(table)
     return ArrowSource(table, keys, named)
 
@@ -75,11 +75,25 @@ def _column_by_column(data: Any) -> ArrowSource:
     return columns_source({name: data[name] for name in names}, named=all(isinstance(name, str) for name in names))
 
 
-def columns_source(columns: Mapping[Key, Any], *, named: bool = True) -> ArrowSource:
+def plain_keys(names: Iterable[Any]) -> list[Key]:
+    """Names as columns have them: text and whole numbers; anything else, such as a tuple or a truth, as it is spelt."""
+    return [_plain_key(name) for name in names]
+
+
+def _plain_key(name: Any) -> Key:
+    if isinstance(name, str):
+        return name
+    whole = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+    return int(name) if whole else str(name)
+
+
+def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSource:
     """A mapping of names to columns: arrays, lists or series of one length."""
     import pyarrow as pa
 
-    arrays = {key: arrow_column(key, column) for key, column in columns.items()}
+    keys = plain_keys(columns)
+    refuse_repeated(keys)
+    arrays = {key: arrow_column(key, column) for key, column in zip(keys, columns.values(), strict=True)}
     lengths = {key: len(array) for key, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{key!r} has {count}" for key, count in list(lengths.items())[:5])
