@@ -60,7 +60,7 @@ def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
     if leaf.family.words_of(leaf.setting) is not None:
         return [own for own, _ in marking_lines(fitted, leaf)]
     if parameters:
-        return leaf.family.describe(fitted.params[key], leaf.setting)
+        return leaf.family.describe(leaf.family.public(fitted.estimates[key], leaf.setting), leaf.setting)
     return _of_rows(fitted, leaf, fitted.counts, leaf.family.describe, NO_VALUES)
 
 
