@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from softcount.families.text_family import evidence, marking
-from softcount.fitted.influence import elsewhere
+from softcount.fitted.influence import elsewhere, pooled
 
 KINDS = {"note": "text", "colour": "categorical", "length": "normal", "visits": "poisson"}
 WORDS = np.array(["call", "claim", "free", "home", "love", "mum", "prize", "the", "they", "when"])
@@ -40,7 +40,8 @@ def test_elsewhere_is_the_other_class_of_a_model_of_two(groups: int, model: Any)
     table, names = made_up(groups)
     kinds = KINDS | {"note": sc.Text(model)}
     fitted = sc.NaiveBayes(kinds=kinds).fit(table, names).fitted_
-    for name, found in zip(fitted.names, elsewhere(fitted), strict=True):
+    for name, counts in zip(fitted.names, elsewhere(fitted), strict=True):
+        found = pooled(fitted, counts)
         two = sc.NaiveBayes(kinds=kinds).fit(table, [own if own == name else "other" for own in names])
         place = two.fitted_.names.index("other")
         for key, params in found.items():
@@ -57,7 +58,7 @@ def test_a_class_that_holds_nearly_everything_leaves_the_few_others_their_digits
     weights = [1e15] * 40 + [1e-6] * 3
     model = sc.NaiveBayes(kinds={"length": "normal"}, estimate="ml")
     fitted = model.fit(table, ["all"] * 40 + ["few"] * 3, sample_weight=weights).fitted_
-    others = next(elsewhere(fitted))["length"]
+    others = pooled(fitted, next(elsewhere(fitted)))["length"]
     for figure in ("mean", "variance"):
         np.testing.assert_array_equal(others[figure][0], fitted.params["length"][figure][1])
 

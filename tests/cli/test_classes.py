@@ -186,9 +186,8 @@ def test_a_reason_names_column_value_and_nats():
 
 
 def test_figures_are_those_of_the_rows_and_of_what_they_are_scored_with_on_request(tmp_path):
-    write_table(
-        tmp_path / "t.csv", ("x", "y"), [(x, "few" if x < 5 else "many") for x in (1.5, 2.5, 3.5, *range(5, 45))]
-    )
+    cells = [(str(x), "few" if x < 5 else "many") for x in (1.5, 2.5, 3.5, *range(5, 45))]
+    write_table(tmp_path / "t.csv", cells, ("x", "y"))
     run("fit", tmp_path / "t.csv", "--target", "y", "--kind", "x=normal", "-o", tmp_path / "m.sc")
     rows, scored = (run("show", tmp_path / "m.sc", *words).stdout for words in ((), ("--parameters",)))
     assert "mean 2.5, sd 0.816" in rows and "parameters that rows are scored with" not in rows
