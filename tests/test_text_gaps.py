@@ -238,22 +238,26 @@ def gappy(rows: int = 240) -> tuple[list[str], list[str | None]]:
     return texts, ["uv"[i % 2] if i < rows // 3 else None for i in range(rows)]
 
 
-def tried(how: Any, size: int, jobs: int, tmp: Path, texts: list[str], names: list[str | None]) -> Evaluation:
+def tried(
+    how: Any, size: int, jobs: int, tmp: Path, texts: list[str], names: list[str | None], weight: float = 0.0
+) -> Evaluation:
     pd.DataFrame({"text": texts, "y": names}).to_parquet(tmp / "gappy.parquet", row_group_size=size)
     table = open_table(os.fspath(tmp / "gappy.parquet"), kinds={"text": Kind.TEXT}, target="y")
     with Threads(jobs) as threads:
-        found = how(table, Plan(), threads)
+        found = how(table, Plan(unlabelled_weight=weight), threads)
     assert found is not None
     return found  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("how", [cross_validate, hold_out])
-def test_rows_without_a_label_change_nothing_in_a_trial(how: Any, tmp_path: Path) -> None:
+def test_rows_without_a_label_that_do_not_count_change_nothing_in_a_trial(how: Any, tmp_path: Path) -> None:
     texts, names = gappy()
     whole = tried(how, 1_000, 1, tmp_path, texts, names)
     parts = tried(how, 20, 4, tmp_path, texts, names)
     alone = tried(how, 1_000, 1, tmp_path, texts[:80], names[:80])
     assert whole == parts == alone and whole.accuracy > 0.8
+    taught = tried(how, 1_000, 1, tmp_path, texts, names, weight=1.0)
+    assert taught.log_loss != whole.log_loss and taught.n_rows == whole.n_rows
 
 
 def test_a_stretch_without_a_label_has_no_words_to_add() -> None:
@@ -264,12 +268,15 @@ def test_a_stretch_without_a_label_has_no_words_to_add() -> None:
         assert np.array_equal(words.total(2, [1, 0], 2), [[0.5, 0.0, 1.5], [1.0, 2.0, 0.0]])
 
 
-def test_a_calibrated_model_of_some_labels_says_what_it_was_corrected_by() -> None:
+def test_a_calibrated_model_of_some_labels_is_corrected_by_models_that_all_rows_taught() -> None:
     texts, names = gappy()
-    model = sc.NaiveBayes(kinds="text", calibration="temperature").fit(texts, names)
+    model, deaf = (
+        sc.NaiveBayes(kinds="text", calibration="temperature", unlabelled_weight=weight).fit(texts, names)
+        for weight in (1.0, 0.0)
+    )
     alone = sc.NaiveBayes(kinds="text", calibration="temperature").fit(texts[:80], names[:80])
-    assert model.calibration_.temperature == alone.calibration_.temperature
-    assert any("labelled rows alone" in note for note in model.notes_)
+    assert deaf.calibration_.temperature == alone.calibration_.temperature
+    assert model.calibration_.log_loss_before != alone.calibration_.log_loss_before
 
 
 def test_parts_with_gaps_add_their_words_and_come_back_from_a_file(tmp_path: Path) -> None:
