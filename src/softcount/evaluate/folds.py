@@ -214,6 +214,8 @@ def _trained(folded: Folded, fold: int, unlabelled_weight: float) -> Chunk:
 
 def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runner) -> FoldModel:
     """The parameters once EM has found what is hidden, as it does in a fit."""
+    starts = np.cumsum([0, *(chunk.n_rows for chunk in chunks)]).tolist()
+    chunks = [replace(chunk, start=start) for chunk, start in zip(chunks, starts, strict=False)]
     reached, imagined = climb_labelled(model, chunks, plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
