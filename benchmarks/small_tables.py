@@ -23,11 +23,12 @@ class MixedTable(NamedTuple):
 
 @cache
 def numeric(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Cells and classes of a table that scikit-learn brings."""
+    """Cells and classes of a table that scikit-learn brings, without columns of one value (three pixels of digits)."""
     from sklearn import datasets
 
     table = getattr(datasets, NUMERIC[name])()
-    return np.ascontiguousarray(table.data, dtype=np.float64), table.target
+    varies = table.data.min(axis=0) < table.data.max(axis=0)
+    return np.ascontiguousarray(table.data[:, varies], dtype=np.float64), table.target
 
 
 @cache

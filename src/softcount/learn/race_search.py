@@ -7,21 +7,19 @@ place go on as one, and those that cannot reach the best any more are given up.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
 
 from softcount.learn.race import Race, best_of_each
 from softcount.learn.rules import Climb
-from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, best_run, owners_of
+from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, owners_of
 from softcount.models.nodes import Params
 from softcount.models.side_by_side import SideBySide
 
 STAGES = (12, 20, 30, 45, 60, 100, 200)
 """Passes after which sets are compared."""
-
-
 ASTRAY = 1e-6
 """Of an objective, by which one of plain doubles may differ from that with all digits."""
 
@@ -40,6 +38,7 @@ class RaceSearch(Search):
     rough: bool = False
     one_each: bool = False
     given_up: set[int] = field(default_factory=set)
+    astray: bool = False
 
     def best(self, many: SideBySide, params: Params, owners: np.ndarray) -> SearchResult | None:
         """Where the best of these sets leads; each belongs to a start, its owner. None where products lose too much."""
@@ -47,7 +46,7 @@ class RaceSearch(Search):
         interrupted = False
         try:
             self._race_all(many, params, owners)
-            if not self.runs or self._astray():
+            if not self.runs:
                 return None
             if not self.ground.exact:
                 self._finals()
@@ -56,15 +55,8 @@ class RaceSearch(Search):
             if not self.runs:
                 raise
             interrupted = True
-        return self._result(interrupted)
-
-    def _astray(self) -> bool:
-        """Whether the objective of the best set is not what it is with all digits: groups far away and narrow."""
-        best = best_run(self.runs).reached
-        if not self.ground.exact:
-            return False
-        exact = self.table.expected(best.params).log_likelihood + self.table.log_prior(best.params)
-        return not abs(exact - best.objective) <= ASTRAY * best.size
+        found = self._result(interrupted)
+        return None if self.astray else found
 
     @property
     def spiked(self) -> int:
@@ -130,9 +122,13 @@ class RaceSearch(Search):
             watch(race.passes - 1, float(race.heights[place]))
 
     def _ended(self, best: StartRun, interrupted: bool) -> Climb:
-        if self.rough and best.problem.exact:
-            return best.reached
-        return Search._ended(self, best, interrupted)
+        """A race's objective must be that of all digits, which it is not where groups are far away and narrow."""
+        reached, rough = best.reached, self.rough and best.problem.exact
+        end = Search._ended(self, best, interrupted or rough)
+        if best.problem is self.ground and self.ground.exact:
+            exact = end.trace[len(reached.trace) - 1]
+            self.astray = not abs(exact - reached.trace[-1]) <= ASTRAY * reached.size
+        return replace(end, interrupted=False) if rough and not interrupted else end
 
 
 def first_of_each(race: Race, bad: np.ndarray) -> np.ndarray:
