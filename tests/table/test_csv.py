@@ -142,7 +142,7 @@ def test_bytes_are_cut_into_the_same_rows_however_they_arrive(lines: list[str], 
     content = "\n".join(lines)
     data = content.encode()
     blocks = [data[at : at + block] for at in range(0, len(data), block)]
-    found = list(runs(blocks, rows, ","))
+    found = list(runs(blocks, rows, ",", 1 << 20))
     expected = rows_by_hand(content)
     groups = [expected[at : at + rows] for at in range(0, len(expected), rows)]
     assert [run.data.decode() for run in found] == ["".join(group) for group in groups]

@@ -5,6 +5,7 @@ Only click is imported here: `softcount --help` must answer at once.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -64,6 +65,11 @@ class LazyGroup(click.Group):
         """Run, turning every failure into one line on standard error and an exit code."""
         if args is None:  # a process of our own, not a call from Python
             sys.meta_path.insert(0, NoPandas)
+            stop_like_ctrl_c()
+        if sys.stdout is None or sys.stderr is None:
+            from softcount.cli.outputs import replace_closed_streams
+
+            replace_closed_streams()
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **extra)
         try:
@@ -79,6 +85,17 @@ class LazyGroup(click.Group):
 
         with ready_streams():
             super().invoke(ctx)
+
+
+def stop_like_ctrl_c() -> None:
+    """Being told to end, or losing the terminal, is an interrupt: what was found is kept, temporary files are removed.
+
+    A process that was told to ignore such a signal (nohup) goes on ignoring it.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 class NoPandas:

@@ -182,7 +182,7 @@ def _first_lines(path: str, name: str) -> list[str]:
     from softcount.sources.bytestream import TextFile
     from softcount.sources.document_files import lines_of
 
-    found = lines_of(TextFile(path, name).blocks(quiet=True))
+    found = lines_of(TextFile(path, name).blocks(quiet=True), name)
     return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
 
 

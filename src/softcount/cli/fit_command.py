@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ With --target, rows whose target is missing are used as unlabelled rows. The mod
 it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
 
 Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
-Ctrl-C stops at once."""
+Ctrl-C stops at once. SIGTERM does the same."""
 
 
 @click.command("fit", cls=options.TextCommand, epilog=EPILOG, short_help="Learn a model from a table.")
@@ -186,22 +186,26 @@ def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
 def interruptible() -> Iterator[None]:
     """The first Ctrl-C is a KeyboardInterrupt, which the search for classes answers with what it has; the second ends.
 
-    A process that was told to ignore Ctrl-C (nohup, a script in the background) goes on ignoring it.
+    So are other signals that interrupt. A process that was told to ignore one (nohup, a script in the background) goes
+    on ignoring it.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, _keep)
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [one for one in signal.valid_signals() if main and signal.getsignal(one) is signal.default_int_handler]
+
+    def keep(number: int, frame: Any) -> None:
+        _answer(numbers, _stop)
+        raise KeyboardInterrupt
+
+    _answer(numbers, keep)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        _answer(numbers, signal.default_int_handler)
 
 
-def _keep(number: int, frame: Any) -> None:
-    signal.signal(signal.SIGINT, _stop)
-    raise KeyboardInterrupt
+def _answer(numbers: list[int], handler: Callable[[int, Any], Any]) -> None:
+    for number in numbers:
+        signal.signal(number, handler)
 
 
 def _stop(number: int, frame: Any) -> None:

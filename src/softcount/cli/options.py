@@ -224,13 +224,13 @@ def stop_words(said: str) -> str | tuple[str, ...]:
     """The name of the built-in list, or the words in a file, in lower case, blanks or lines between them."""
     if said == ENGLISH:
         return said
-    from softcount.sources.bytestream import TextFile, as_utf8
+    from softcount.sources.bytestream import TextFile, recoded
 
     try:
-        raw = b"".join(TextFile(said).blocks())
+        raw = TextFile(said).whole()
     except DataError as error:
         raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
-    words = () if b"\0" in raw else tuple(sorted(set(as_utf8(raw)[0].decode().lower().split())))
+    words = () if b"\0" in raw else tuple(sorted(set(recoded(raw)[0].decode().lower().split())))
     if not words:
         raise DataError(f"{said} holds no stop words. Write one word per line, or use the built-in list: english")
     return words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import warnings
@@ -123,8 +125,6 @@ def put_bytes(content: bytes, output: str | None) -> None:
 def ready_streams() -> Iterator[None]:
     """While a command runs: warnings about data are notes, and a closed pipe ends it quietly."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the shell
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open as long as the process
         if hasattr(getattr(sys, name), "reconfigure"):  # a character that its encoding lacks is spelled out
             getattr(sys, name).reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
@@ -141,6 +141,28 @@ def ready_streams() -> Iterator[None]:
         except OSError:
             _drop_what_cannot_be_written()
             raise
+
+
+class ClosedOutput(io.TextIOBase):
+    """Standard output where the shell has closed it: what is written there is not lost without a word."""
+
+    @property
+    def buffer(self) -> Any:
+        return self
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+def replace_closed_streams() -> None:
+    """Streams that the shell has closed: results cannot be delivered, messages need not be."""
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - open as long as the process
 
 
 def _show_note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
 from softcount.errors import DataError
+from softcount.scratch import new_scratch
 
 Path = str | os.PathLike[str]
 
@@ -38,12 +38,14 @@ def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any
             yield handle
         return
     with _disk_errors(path):
-        part = _create_part(target)
+        descriptor, part = _create_part(target)
     try:
-        with _disk_errors(path, only=_FAILED), _opened(part, mode) as handle:
-            yield handle
-        with _disk_errors(path):
-            _put(part, target)
+        with _opened(descriptor, mode) as handle:
+            with _disk_errors(path, only=_FAILED):
+                yield handle
+            with _disk_errors(path):
+                handle.flush()
+                _put(descriptor, part, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
@@ -59,7 +61,9 @@ def check_writable(path: Path) -> None:
     target, is_stream = _place(path)
     if not is_stream:
         with _disk_errors(path):
-            os.unlink(_create_part(target))
+            descriptor, part = _create_part(target)
+            os.close(descriptor)
+            os.unlink(part)
 
 
 def _place(path: Path) -> tuple[str, bool]:
@@ -92,33 +96,28 @@ def _new_target(name: str) -> str:
     return target
 
 
-def _create_part(target: str) -> str:
-    """An empty file beside the target, with the permissions the target should get."""
-    part = os.path.join(os.path.dirname(target), f".softcount-{secrets.token_hex(6)}.part")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+def _create_part(target: str) -> tuple[int, str]:
+    """An empty file beside the target, with the permissions the target should get; what killed writers left is gone."""
+    descriptor, part = new_scratch(os.path.dirname(target), 0o666)
     with suppress(OSError):
         os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
-    return part
+    return descriptor, part
 
 
-def _opened(path: str, mode: str) -> IO[Any]:
-    return open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
+def _opened(place: str | int, mode: str) -> IO[Any]:
+    return open(place, mode) if "b" in mode else open(place, mode, encoding="utf-8", newline="")
 
 
-def _put(part: str, target: str) -> None:
+def _put(descriptor: int, part: str, target: str) -> None:
     """Move the finished file into place, so that a power cut leaves the old file or the new one."""
-    _sync(part, os.O_RDWR)
+    os.fsync(descriptor)
     os.replace(part, target)
     with suppress(OSError):  # some systems cannot open a folder
-        _sync(os.path.dirname(target), os.O_RDONLY)
-
-
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        folder = os.open(os.path.dirname(target), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 @contextmanager

@@ -10,24 +10,16 @@ from datetime import date, time
 from typing import Any
 
 from softcount.report.passage import Passage
-from softcount.report.plain_text import cell_width, printable, shortened
+from softcount.report.plain_text import cell_width, printable, shortened, spelled_out
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table to read: one heading per column, cells of text; the columns named in `right` are set to the right."""
+    """A table to read: one heading per column, cells of text; which columns are set to the right."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    right: frozenset[str] = frozenset()
-
-    def cells(self) -> list[tuple[str, ...]]:
-        """The rows as shown: escaped and cut to a readable width."""
-        return [tuple(shortened(printable(cell)) for cell in row) for row in self.rows]
-
-    def flushed(self) -> list[bool]:
-        """Which columns are set to the right."""
-        return [heading in self.right for heading in self.headings]
+    right: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +34,25 @@ PageBlock = Heading | Grid | Passage | str
 
 @dataclass(slots=True)
 class Page:
-    """What one command has to say, in order."""
+    """What one command has to say, in order; what is put on it may come from data, and is spelled out here for all."""
 
     blocks: list[PageBlock] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
-        self.blocks.append(Heading(text))
+        self.blocks.append(Heading(printable(text)))
 
     def line(self, *texts: str | Passage) -> None:
         """Each text on a line of its own; a document, marked, on its own lines."""
-        self.blocks.extend(texts)
+        self.blocks.extend(text if isinstance(text, Passage) else printable(text) for text in texts)
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
-        self.blocks.append(Grid(tuple(headings), tuple(tuple(row) for row in rows), frozenset(right)))
+        """A table, its texts cut to a readable width; the columns named in `right` are set to the right."""
+        flushed, shown = set(right), [_cells(headings), *map(_cells, rows)]
+        self.blocks.append(Grid(shown[0], tuple(shown[1:]), tuple(heading in flushed for heading in headings)))
+
+
+def _cells(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(shortened(printable(text)) for text in texts)
 
 
 def plain(page: Page) -> str:
@@ -78,19 +76,18 @@ def plain(page: Page) -> str:
 
 def _block_lines(block: PageBlock, first: bool) -> list[str]:
     if isinstance(block, Heading):
-        return [printable(block.text)] if first else ["", printable(block.text)]
+        return [block.text] if first else ["", block.text]
     if isinstance(block, Grid):
         return _aligned(block)
     if isinstance(block, Passage):
         return ["  " + line for line in block.plain()]
-    return ["  " + printable(block)]
+    return ["  " + block]
 
 
 def _aligned(grid: Grid) -> list[str]:
-    table = [grid.headings, *grid.cells()]
+    table = [grid.headings, *grid.rows]
     widths = [max(map(cell_width, column)) for column in zip(*table, strict=True)]
-    flushed = grid.flushed()
-    return ["  " + "  ".join(map(_padded, row, widths, flushed)) for row in table]
+    return ["  " + "  ".join(map(_padded, row, widths, grid.right)) for row in table]
 
 
 def _padded(text: str, width: int, right: bool) -> str:
@@ -104,6 +101,8 @@ def _padded(text: str, width: int, right: bool) -> str:
 def as_json(value: Any) -> str:
     """The value as an indented JSON document, ended by a newline; NaN and infinities become null.
 
+    What a terminal could obey is written as an escape of JSON's, which means the same.
+
     >>> print(as_json({"a": float("nan"), 2: (1.5, None)}), end="")
     {
       "a": null,
@@ -113,7 +112,12 @@ def as_json(value: Any) -> str:
       ]
     }
     """
-    return json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return "".join(f"{spelled_out(line, _json_escape)}\n" for line in text.split("\n"))
+
+
+def _json_escape(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
 def jsonable(value: Any) -> Any:

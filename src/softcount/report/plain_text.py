@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Callable
 
 LONGEST_CELL = 64
 """Text longer than this is cut in tables, with an ellipsis."""
@@ -18,14 +19,18 @@ def printable(value: object) -> str:
     >>> print(printable("red\x1b[31m"), printable("a\nb"))
     red\x1b[31m a\nb
     """
-    text = str(value)
-    return text if text.isprintable() else "".join(map(_spelled, text))
+    return spelled_out(str(value), _escape)
 
 
-def _spelled(char: str) -> str:
-    if char.isprintable() or unicodedata.category(char) == "Zs":
-        return char
+def _escape(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def spelled_out(text: str, escape: Callable[[str], str]) -> str:
+    """The text with an escape for each character that is neither seen nor a space."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or unicodedata.category(char) == "Zs" else escape(char) for char in text)
 
 
 def cell_width(text: str) -> int:

@@ -6,7 +6,6 @@ from typing import IO, TYPE_CHECKING
 
 from softcount.report.page import Grid, Heading, Page, plain
 from softcount.report.passage import Passage
-from softcount.report.plain_text import printable
 from softcount.run.progress import console_on, on_terminal
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def _show_heading(console: Console, heading: Heading, first: bool) -> None:
 
     if not first:
         console.print()
-    console.print(Text(printable(heading.text), style="bold"))
+    console.print(Text(heading.text, style="bold"))
 
 
 def _drawn(block: Grid | str) -> Padding | Table:
@@ -49,11 +48,11 @@ def _drawn(block: Grid | str) -> Padding | Table:
 
     # Text objects, not strings: a level called "[red]" must be shown, not obeyed.
     if isinstance(block, str):
-        return Padding(Text(printable(block)), (0, 0, 0, 2))
+        return Padding(Text(block), (0, 0, 0, 2))
     table = Table(box=SIMPLE_HEAD, pad_edge=True, show_edge=False)
-    for heading, right in zip(block.headings, block.flushed(), strict=True):
-        table.add_column(Text(printable(heading)), justify="right" if right else "left", overflow="fold")
-    for row in block.cells():
+    for heading, right in zip(block.headings, block.right, strict=True):
+        table.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
+    for row in block.rows:
         table.add_row(*map(Text, row))
     return table
 

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import tarfile
-import tempfile
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from softcount.errors import DataError
-from softcount.sources.bytestream import BLOCK, GZIP, Progress, as_utf8, first_bytes, remove_with
+from softcount.sources.bytestream import (
+    BLOCK,
+    GZIP,
+    LONGEST,
+    FileState,
+    Progress,
+    Spool,
+    UnchangingFile,
+    changed,
+    first_bytes,
+    recoded,
+    spool,
+    too_long,
+    unpacked_blocks,
+)
 
 Parts = tuple[str, ...]
 """The folders a file is in, and its name."""
 
 HEADER = 512
 """Bytes of the header of each member of a tar file."""
+
+LONGEST_NAME = 1 << 20
+"""Bytes that the name and the notes of a member may have."""
 
 AGAIN = "a link to a folder that is read anyway"
 """Why such a link is not followed."""
@@ -51,10 +66,11 @@ class FolderArchive:
         self.skipped.sort()
         self._paths = [path for _, path, _ in found]
         self.names = ["/".join(parts) for parts, _, _ in found]
-        self.sizes = [size for _, _, size in found]
+        self._states = [state for _, _, state in found]
+        self.sizes = [state.size for state in self._states]
 
-    def _files(self, folder: str) -> Iterator[tuple[Parts, str, int]]:
-        """The files with their sizes; links to folders are followed last, so that every folder goes by its own name."""
+    def _files(self, folder: str) -> Iterator[tuple[Parts, str, FileState]]:
+        """The files with their states; links to folders are followed last, so that every folder goes by its own name."""
         waiting: list[tuple[str, Parts]] = [(folder, ())]
         linked: deque[tuple[str, Parts]] = deque()
         while waiting or linked:
@@ -63,7 +79,7 @@ class FolderArchive:
                 parts = (*above, readable(entry.name))
                 try:
                     if entry.is_file():
-                        yield parts, entry.path, entry.stat().st_size
+                        yield parts, entry.path, FileState.of(os.stat(entry.path))
                     elif entry.is_dir():
                         (linked if entry.is_symlink() else waiting).append((entry.path, parts))
                     else:
@@ -94,40 +110,48 @@ class FolderArchive:
         """The bytes of these documents, one after another; of one that may not be read, why."""
         for place in places:
             try:
-                yield _whole(self._paths[place], self.sizes[place])
+                yield _whole(self._paths[place], self._states[place], self.names[place])
             except OSError as error:
                 yield error
 
 
-def _whole(path: str, size: int) -> bytes:
-    """A file's bytes: one call where it is as long as it was listed (6 us a file; `open` takes 10)."""
+def _whole(path: str, state: FileState, name: str) -> bytes:
+    """The bytes of a file that is what it was when it was listed, by system calls (6 us a file; `open` takes 10)."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        data = os.read(handle, size + 1)
-        if len(data) == size:
-            return data
-        parts = [data]
-        while data:
-            data = os.read(handle, BLOCK)
-            parts.append(data)
-        return b"".join(parts)
+        data = os.read(handle, _wanted(state.size) + 1)
+        if FileState.of(os.fstat(handle)) != state or len(data) < _wanted(state.size):
+            raise changed(name)
+        return _document(data, state.size, name)
     finally:
         os.close(handle)
+
+
+def _wanted(size: int) -> int:
+    """How many bytes to read of a document: of one too long, enough to see whether it is one."""
+    return size if size <= LONGEST else BLOCK
+
+
+def _document(data: bytes, size: int, name: str) -> bytes:
+    """What was read of a document; one too long is refused, unless it is binary and no document at all."""
+    if size > LONGEST and b"\0" not in data:
+        raise too_long(name)
+    return data[:size]
 
 
 class TarArchive:
     """The plain files in a tar file, in the order of their names; a top folder that holds all of them is not named.
 
-    A compressed one is unpacked to a temporary file first, which is read from then on: at most half of the free room
-    there is taken. Nothing is ever written under a name from the archive; links and devices are left out.
+    A compressed one is unpacked to a temporary file first, which is read from then on. Nothing is ever written under a name from the archive; links and devices are left out.
     """
 
     def __init__(self, path: str, name: str, progress: Progress | None = None) -> None:
         self.name = name
-        self._path = path
+        self._file = UnchangingFile(path, name)
         if first_bytes(path).startswith(GZIP):
-            self._path = unpacked(path, name, progress)
-            remove_with(self, self._path)
+            copy = unpacked(self._file, progress)
+            copy.remove_with(self)
+            self._file = UnchangingFile(copy.path, name)
         self.skipped: list[tuple[str, str]] = []
         members = sorted(self._members(), key=lambda member: member.name.split("/"))
         top = _shared_top(members)
@@ -136,24 +160,25 @@ class TarArchive:
         self._offsets = [member.offset for member in members]
 
     def _members(self) -> Iterator[TarMember]:
-        end = os.path.getsize(self._path)
+        end = self._file.state.size
         try:
-            with tarfile.open(self._path, "r:") as archive:
-                for found in archive:
-                    yield from self._member(found, end)
-                stopped = archive.offset
+            with self._file.unchanged(), open(self._file.path, "rb") as raw:
+                with tarfile.open(fileobj=TarHeaders(raw, self.name), mode="r:") as archive:
+                    while (found := archive.next()) is not None:
+                        yield from self._member(found, end)
+                        archive.members.clear()  # or it would keep them all
+                    stopped = archive.offset
+                self._refuse_rest(raw, stopped)
         except DataError:
             raise
         except (tarfile.TarError, ValueError, EOFError) as error:
             raise DataError(f"{self.name} is a damaged tar file: {error}. Copy or download it again.") from None
-        self._refuse_rest(stopped)
 
-    def _refuse_rest(self, stopped: int) -> None:
+    def _refuse_rest(self, file: IO[bytes], stopped: int) -> None:
         """Raise where the members end at a header that makes no sense, which `tarfile` takes for the end."""
-        with open(self._path, "rb") as file:
-            file.seek(stopped)
-            if file.read(HEADER).strip(b"\0"):
-                raise DataError(f"{self.name}, a tar file, is damaged at byte {stopped:,}. Copy or download it again.")
+        file.seek(stopped)
+        if file.read(HEADER).strip(b"\0"):
+            raise DataError(f"{self.name}, a tar file, is damaged at byte {stopped:,}. Copy or download it again.")
 
     def _member(self, found: tarfile.TarInfo, end: int) -> Iterator[TarMember]:
         parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
@@ -169,10 +194,24 @@ class TarArchive:
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
         """The bytes of these documents, one after another."""
-        with open(self._path, "rb") as file:
+        with self._file.unchanged(), open(self._file.path, "rb") as file:
             for place in places:
                 file.seek(self._offsets[place])
-                yield file.read(self.sizes[place])
+                size = self.sizes[place]
+                yield _document(file.read(_wanted(size)), size, f"{self.names[place]} in {self.name}")
+
+
+class TarHeaders:
+    """A tar file for `tarfile`, which would read a name of any length: it gets no more than a name may have."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= LONGEST_NAME:
+            raise DataError(f"{self._name} is a tar file with a name of {size:,} bytes. Copy or download it again.")
+        return self._file.read(size)
 
 
 Archive = FolderArchive | TarArchive
@@ -187,34 +226,17 @@ def _shared_top(members: list[TarMember]) -> int:
     return len(tops.pop()) + 1
 
 
-def unpacked(path: str, name: str, progress: Progress | None = None, free: int | None = None) -> str:
-    """A gzipped file unpacked to a temporary one; refused where it would fill more than half of the free room.
+def unpacked(file: UnchangingFile, progress: Progress | None = None) -> Spool:
+    """A gzipped file unpacked to a temporary one."""
+    with file.unchanged(), open(file.path, "rb") as raw:
 
-    `free` is how many bytes there is room for; None to ask the system.
-    """
-    handle, copy = tempfile.mkstemp(prefix="softcount-")
-    folder, done = os.path.dirname(copy), 0
-    room = (shutil.disk_usage(folder).free if free is None else free) // 2
-    try:
-        with os.fdopen(handle, "wb") as out, open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
-            while block := packed.read(BLOCK):
-                done += len(block)
-                if done > room:
-                    raise DataError(
-                        f"{name} unpacks to more than {room / 1e9:,.1f} GB, half of what is free in {folder}. "
-                        "Unpack it elsewhere and name the folder, or set TMPDIR to a larger place."
-                    )
-                out.write(block)
+        def blocks() -> Iterator[bytes]:
+            for block in unpacked_blocks(raw, file.name):
+                yield block
                 if progress is not None:
-                    progress(raw.tell(), os.path.getsize(path))
-    except BaseException as error:
-        os.unlink(copy)
-        if isinstance(error, EOFError):
-            raise DataError(f"{name} is a gzip file that ends too early. Copy or download it again.") from None
-        if isinstance(error, gzip.BadGzipFile | zlib.error):
-            raise DataError(f"{name} is damaged: {error}. Copy or download it again.") from None
-        raise
-    return copy
+                    progress(raw.tell(), file.state.size)
+
+        return spool(blocks(), file.name)
 
 
 def archive_of(path: str, name: str, progress: Progress | None = None) -> Archive | None:
@@ -245,7 +267,7 @@ def is_hidden(name: str) -> bool:
 
 def readable(name: str) -> str:
     """A file's name as text: its bytes as UTF-8, or as Latin-1 where they are none."""
-    return as_utf8(name.encode("utf-8", "surrogateescape"))[0].decode()
+    return recoded(name.encode("utf-8", "surrogateescape"))[0].decode()
 
 
 def _reason(error: OSError) -> str:

@@ -124,14 +124,15 @@ EXACT = 2**53
 
 
 def number_of(text: str) -> int | float | None:
-    """The number a cell of text spells, whole ones as integers; None where it is no plain number.
+    """The number a cell of text spells, whole ones as integers, infinity for one too large; None for no plain number.
 
     >>> [number_of(cell) for cell in ("7", "7.0", "-2.5", "007", "0x10", "inf")]
     [7, 7, -2.5, None, None, None]
     """
-    if _whole.fullmatch(text):
-        return int(text)
-    return level_of(float(text)) if _plain.fullmatch(text) else None
+    if not _plain.fullmatch(text):
+        return None
+    number = float(text)
+    return int(text) if _whole.fullmatch(text) and math.isfinite(number) else level_of(number)
 
 
 def level_of(value: Any) -> Any:

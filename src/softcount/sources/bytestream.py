@@ -10,12 +10,16 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Any
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
 
 from softcount.errors import DataError
+from softcount.scratch import new_scratch
 
 BLOCK = 4 << 20
+LONGEST = 32 << 20
+"""Bytes that a row of a table, a line or a document may have: none is held before it is known to be no longer."""
+
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 Progress = Callable[[int, int], None]
@@ -65,59 +69,121 @@ def _similar(path: str) -> str:
     return f" Did you mean {os.path.join(folder, near[0])}?" if near else ""
 
 
-class TextFile:
+class FileState(NamedTuple):
+    """What tells that a file is no longer what it was."""
+
+    place: tuple[int, int]
+    size: int
+    written: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileState:
+        return cls((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns)
+
+
+def changed(name: str) -> DataError:
+    """The error of a file that is not what it was when reading began."""
+    return DataError(f"{name} was changed while it was being read. Start again when nothing writes to it.")
+
+
+class UnchangingFile:
+    """A file that must stay as it is for as long as it is read, however often that is."""
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        self.path = path
+        self.name = name or path
+        try:
+            self.state = FileState.of(os.stat(path))
+        except (OSError, ValueError) as error:
+            raise unreadable(path, error) from None
+
+    @property
+    def is_changed(self) -> bool:
+        try:
+            return FileState.of(os.stat(self.path)) != self.state
+        except OSError:
+            return True
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise where the file is not what it was, before the block or after it; an error of the block may come from that."""
+        if self.is_changed:
+            raise changed(self.name)
+        try:
+            yield
+        except Exception:
+            if self.is_changed:
+                raise changed(self.name) from None
+            raise
+        if self.is_changed:
+            raise changed(self.name)
+
+
+class TextFile(UnchangingFile):
     """The bytes of a text file, unpacked, in blocks; it may be read any number of times."""
 
     def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
-        self.path = path
-        self.name = name or path
+        super().__init__(path, name)
         self.progress = progress
         begins = first_bytes(path)
         self.packed = begins.startswith(GZIP)
         for magic, said in _FOREIGN.items():
             if begins.startswith(magic):
                 raise DataError(f"{self.name} is {said}.")
-        self._state = self._now()
-        self.returns_only = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "progress": None}  # a copy in another process tells nobody how far it is
 
-    def _now(self) -> tuple[int, int]:
-        found = os.stat(self.path)
-        return found.st_size, found.st_mtime_ns
-
     def blocks(self, *, quiet: bool = False) -> Iterator[bytes]:
         """All bytes without the byte-order mark; calls `progress(done, total)` in bytes of the file itself."""
-        if self._now() != self._state:
-            raise DataError(f"{self.name} was changed while it was being read. Start again when nothing writes to it.")
-        with open(self.path, "rb") as raw:
+        with self.unchanged(), open(self.path, "rb") as raw:
             first = True
-            for block in self._unpacked(raw):
+            for block in unpacked_blocks(raw, self.name) if self.packed else _plain_blocks(raw, self.name):
                 data = block.removeprefix(BOM) if first else block
                 first = False
                 if self.progress and not quiet:
-                    self.progress(raw.tell(), self._state[0])
-                yield data.replace(b"\r", b"\n") if self.returns_only else data
+                    self.progress(raw.tell(), self.state.size)
+                yield data
 
-    def _unpacked(self, raw: IO[bytes]) -> Iterator[bytes]:
-        stream: Any = gzip.GzipFile(fileobj=raw) if self.packed else raw
-        while True:
-            try:
-                block = stream.read(BLOCK)
-            except EOFError:
-                raise DataError(f"{self.name} is a gzip file that ends too early. Copy or download it again.") from None
-            except (OSError, zlib.error) as error:
-                raise DataError(f"{self.name} is damaged: {error}. Copy or download it again.") from None
-            if not block:
-                return
+    def whole(self) -> bytes:
+        """All bytes of a file that is one document."""
+        held = bytearray()
+        for block in self.blocks():
+            held += block
+            if len(held) > LONGEST:
+                raise too_long(self.name)
+        return bytes(held)
+
+
+def too_long(what: str) -> DataError:
+    """The error of a row, a line or a document longer than `LONGEST`."""
+    return DataError(f"{what} is longer than {LONGEST >> 20} MB, which no row, line or document may be. Cut it up.")
+
+
+def _plain_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
+    try:
+        while block := raw.read(BLOCK):
             yield block
+    except OSError as error:
+        raise unreadable(name, error) from None
 
 
-def as_utf8(raw: bytes) -> tuple[bytes, bool]:
-    r"""Bytes of text as UTF-8 without a byte-order mark, and whether it had to be read as Latin-1.
+def unpacked_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
+    """The blocks that a gzipped file unpacks to."""
+    try:
+        with gzip.GzipFile(fileobj=raw) as packed:
+            while block := packed.read(BLOCK):
+                yield block
+    except EOFError:
+        raise DataError(f"{name} is a gzip file that ends too early. Copy or download it again.") from None
+    except (OSError, zlib.error) as error:
+        raise DataError(f"{name} is damaged: {error}. Copy or download it again.") from None
 
-    >>> as_utf8(b"caf\xe9"), as_utf8("café".encode()) == ("café".encode(), False)
+
+def recoded(raw: bytes) -> tuple[bytes, bool]:
+    r"""Bytes of text as UTF-8, and whether they had to be read as Latin-1.
+
+    >>> recoded(b"caf\xe9"), recoded("café".encode()) == ("café".encode(), False)
     ((b'caf\xc3\xa9', True), True)
     """
     if raw.isascii():
@@ -126,7 +192,16 @@ def as_utf8(raw: bytes) -> tuple[bytes, bool]:
         raw.decode("utf-8")
     except UnicodeDecodeError:
         return raw.decode("latin-1").encode("utf-8"), True
-    return raw.removeprefix(BOM), False
+    return raw, False
+
+
+def as_utf8(raw: bytes) -> tuple[bytes, bool]:
+    """The same of a whole document, which may begin with a byte-order mark; it comes without."""
+    text, latin = recoded(raw)
+    return text if latin else text.removeprefix(BOM), latin
+
+
+# -- what can be read only once, and temporary copies
 
 
 def is_passing(path: str) -> bool:
@@ -134,18 +209,50 @@ def is_passing(path: str) -> bool:
     return path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
-def spooled(path: str) -> str:
-    """What can be read only once copied to a temporary file; the path of the copy."""
-    handle, copy = tempfile.mkstemp(prefix="softcount-")
-    with os.fdopen(handle, "wb") as out:
-        if path == "-":
-            shutil.copyfileobj(sys.stdin.buffer, out, BLOCK)
-        else:
-            with open(path, "rb") as passing:
-                shutil.copyfileobj(passing, out, BLOCK)
+class Spool(NamedTuple):
+    """A temporary copy: its path, and the descriptor that keeps it ours until it is removed."""
+
+    path: str
+    handle: int
+
+    def remove(self) -> None:
+        with suppress(OSError):
+            os.unlink(self.path)
+        with suppress(OSError):
+            os.close(self.handle)
+
+    def remove_with(self, owner: object) -> None:
+        """Delete the copy when its owner is gone, at the latest when Python ends."""
+        weakref.finalize(owner, self.remove)
+
+
+def spooled(path: str) -> Spool:
+    """What can be read only once copied to a temporary file."""
+    if path != "-":
+        with open(path, "rb") as passing:
+            return spool(_plain_blocks(passing, path), path)
+    if sys.stdin is None:  # closed by the shell
+        raise DataError("standard input is closed. Send the data there (softcount ... - < FILE), or name a file.")
+    return spool(_plain_blocks(sys.stdin.buffer, "standard input"), "standard input")
+
+
+def spool(blocks: Iterator[bytes], name: str) -> Spool:
+    """Blocks of bytes in a temporary file; refused where they would fill more than half of the free room."""
+    folder, done = tempfile.gettempdir(), 0
+    handle, path = new_scratch(folder, 0o600)
+    copy = Spool(path, handle)
+    try:
+        room = shutil.disk_usage(folder).free // 2
+        for block in blocks:
+            done += len(block)
+            if done > room:
+                raise DataError(
+                    f"{name} holds more than {room / 1e9:,.1f} GB, half of what is free in {folder}, where it is kept "
+                    "while it is read. Name a file or a folder that need not be unpacked, or set TMPDIR to a larger place."
+                )
+            while block:
+                block = block[os.write(handle, block) :]
+    except BaseException:
+        copy.remove()
+        raise
     return copy
-
-
-def remove_with(owner: object, path: str) -> None:
-    """Delete a temporary file when its owner is gone, at the latest when Python ends."""
-    weakref.finalize(owner, Path(path).unlink, missing_ok=True)

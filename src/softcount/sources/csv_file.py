@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.bytestream import TextFile
-from softcount.sources.csv_rows import NOT_TEXT, Dialect, RowBytes, dialect_of, not_utf8, padded_columns, runs
+from softcount.sources.bytestream import BOM, TextFile
+from softcount.sources.csv_rows import (
+    Dialect,
+    RowBytes,
+    dialect_of,
+    not_utf8,
+    padded_columns,
+    rows_before,
+    runs,
+    with_last,
+)
 from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for
-
-HEAD = 1 << 20
-"""Bytes that decide delimiter and names."""
 
 LOOK_BYTES = 48 << 20
 """Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
 
 CHUNK_BYTES = 64 << 20
-"""Bytes of rows that a chunk may have."""
-
-LARGEST_RUN = (1 << 31) - 2
-"""Bytes that Arrow parses at once."""
+"""Bytes of rows after which a chunk ends, however few they are."""
 
 LOOK_RUN = 4_096
 ANY = Wanted(numeric=False)
+
+_UNEVEN = re.compile(r"^CSV parse error: Row #(\d+): Expected \d+ columns, got (\d+)")
+"""What Arrow says of a row with too few or too many cells."""
 
 
 class CsvSource(Source):
@@ -48,20 +54,20 @@ class CsvSource(Source):
         self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES)
 
     def _dialect(self, header: bool) -> Dialect:
-        head = b"".join(islice(self.file.blocks(quiet=True), 1))
-        if b"\0" in head[:HEAD]:
-            row = head[: head.index(b"\0")].count(b"\n")
-            raise DataError(f"{self.file.name} holds a NUL byte in row {row}: {NOT_TEXT}")
-        self.file.returns_only = b"\n" not in head and b"\r" in head
-        head = head.replace(b"\r", b"\n") if self.file.returns_only else head
-        return dialect_of(self.file.name, head[:HEAD], header)
+        head = bytearray()
+        for block, last in with_last(self.file.blocks(quiet=True)):
+            head += block
+            found = dialect_of(self.file.name, bytes(head), last, header)
+            if found is not None:
+                return found
+        raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
 
     def _count_ahead(self) -> tuple[int, int]:
         """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
         total = size = broken = 0
         for run in self._runs(LOOK_RUN, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
-            broken += run.data.count(b"\n") - run.n_rows
+            broken += _lines(run.data) - run.n_rows
             self.notes = self.notes or _note_of_breaks(run, broken)
             if total > FEW_ROWS:
                 break
@@ -76,7 +82,8 @@ class CsvSource(Source):
                 return
 
     def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
-        return runs(_after(self.file.blocks(quiet=quiet), self.dialect.skip), rows, self.dialect.delimiter)
+        blocks = _after(self.file.blocks(quiet=quiet), self.dialect.skip)
+        return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES)
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         import pyarrow as pa
@@ -118,40 +125,30 @@ class CsvSource(Source):
     def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
         import pyarrow as pa
 
-        odd: list[Any] = []
-        if len(run.data) > LARGEST_RUN:
-            raise DataError(
-                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} hold more than "
-                f"{LARGEST_RUN >> 20:,} MB, too much for one chunk. Keep such long texts as files in a folder."
-            )
         try:
-            table = self._arrow(run.data, wanted, coded, odd)
+            table = self._arrow(run.data, wanted, coded)
         except pa.ArrowInvalid as error:
-            self._explain(run, odd, str(error))
+            self._explain(run, str(error))
             raise
         if table.num_rows != run.n_rows:
             raise DataError(
                 f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} cannot be told apart: "
-                "a carriage return or a quote stands where none should. Write the file again with plain line ends."
+                "a quote stands where none should. Double a quote inside a cell."
             )
         return {key: table.column(key) for key in wanted}
 
-    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], coded: bool, odd: list[Any]) -> Any:
+    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], coded: bool) -> Any:
         import pyarrow as pa
         from pyarrow import csv
 
-        def note(row: Any) -> str:
-            odd.append(row)
-            return "error"
-
         levels = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
         types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
+        # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
+        whole = BOM + data if data.startswith(BOM) else data
         return csv.read_csv(
-            pa.BufferReader(data),
-            read_options=csv.ReadOptions(column_names=self.keys, block_size=len(data) + 1, use_threads=False),
-            parse_options=csv.ParseOptions(
-                delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=note
-            ),
+            pa.BufferReader(whole),
+            read_options=csv.ReadOptions(column_names=self.keys, block_size=len(whole) + 1, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types={key: types[want.numeric, want.text] for key, want in wanted.items()},
                 include_columns=list(wanted),
@@ -160,10 +157,11 @@ class CsvSource(Source):
             ),
         )
 
-    def _explain(self, run: RowBytes, odd: list[Any], said: str) -> None:
+    def _explain(self, run: RowBytes, said: str) -> None:
         """Raise what is wrong with a run in the user's terms; return where it is only a number that is none."""
-        if odd:
-            raise self._uneven(run.start + odd[0].number, odd[0].actual_columns)
+        uneven = _UNEVEN.search(said)
+        if uneven:
+            raise self._uneven(run.start + int(uneven[1]), int(uneven[2]))
         if "UTF8" in said or "utf8" in said.lower():
             raise self._not_utf8(run)
         if "conversion error" not in said:
@@ -185,8 +183,14 @@ class CsvSource(Source):
         try:
             run.data.decode("utf-8")
         except UnicodeDecodeError as error:
-            row += run.data[: error.start].count(b"\n") + 1
+            row += rows_before(run.data, error.start, self.dialect.delimiter) + 1
         return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
+
+
+def _lines(data: bytes) -> int:
+    """How many lines end in the data: by a newline, a carriage return or both."""
+    returns = data.count(b"\r")
+    return data.count(b"\n") + (returns - data.count(b"\r\n") if returns else 0)
 
 
 def _note_of_breaks(run: RowBytes, broken: int) -> tuple[str, ...]:

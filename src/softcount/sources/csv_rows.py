@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,12 +11,10 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources.arrow_columns import number_of
+from softcount.sources.bytestream import LONGEST
 from softcount.sources.source import refuse_repeated
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
-LONGEST_ROW = 128 << 20
-"""Bytes after which a row without an end is taken for a quote that was never closed."""
-
 NOT_TEXT = "this is not plain text, or it is damaged. If it was saved as UTF-16, convert it to UTF-8 first."
 """What a NUL byte means."""
 
@@ -29,56 +27,57 @@ class RowBytes(NamedTuple):
     data: bytes
 
 
-def runs(blocks: Iterable[bytes], rows: int, delimiter: str) -> Iterator[RowBytes]:
-    """All rows in runs of exactly `rows` (the last shorter), whatever the blocks; blank lines are skipped."""
+def runs(blocks: Iterable[bytes], rows: int, delimiter: str, most: int) -> Iterator[RowBytes]:
+    """All rows, whatever the blocks, in runs that end with their row number `rows` or the one that makes `most` bytes.
+
+    A row ends with a newline, a carriage return, or both; blank lines are skipped.
+    """
     held: list[bytes] = []
-    start = count = 0
+    start = count = size = 0
     for data, ends in _whole_rows(blocks, delimiter):
-        done = 0
-        at = 0
-        while count + len(ends) - done >= rows:
-            done += rows - count
-            stop = int(ends[done - 1])
-            yield RowBytes(start, rows, b"".join([*held, data[at:stop]]))
-            start, held, count, at = start + rows, [], 0, stop
-        if len(ends) > done:
-            held.append(data[at : int(ends[-1])])
-            count += len(ends) - done
+        done = at = 0
+        while done < len(ends):
+            fills = int(np.searchsorted(ends, at + most - size)) + 1
+            stop = min(done + rows - count, fills)
+            taken = min(stop, len(ends))
+            held.append(data[at : int(ends[taken - 1])])
+            count, size, done, at = count + taken - done, size + len(held[-1]), taken, int(ends[taken - 1])
+            if stop == taken:
+                yield RowBytes(start, count, b"".join(held))
+                start, held, count, size = start + count, [], 0, 0
     if count:
         yield RowBytes(start, count, b"".join(held))
 
 
 def _whole_rows(blocks: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Blocks extended to end with a row, and where in each the rows end.
+    """Blocks extended to end with a row, and where in each the rows end, all by a newline.
 
     A row that goes on is looked at again only when twice as much of it is there, so that a long one takes no longer.
     """
-    tail, row = b"", 0
+    tail, row, length = b"", 0, 0
     held: list[bytes] = []
-    for block, last in _with_last(blocks):
+    for block, last in with_last(blocks):
         held.append(block)
-        if not last and sum(map(len, held)) < len(tail):
+        length += len(block)
+        if not last and length < len(tail) and len(tail) + length <= LONGEST:
             continue
         data = b"".join([tail, *held])
-        held = []
-        _refuse_nul(data, len(tail), row)
+        held, length = [], 0
+        _refuse_nul(data, len(tail), row, delimiter)
         ends, _ = row_ends(data, delimiter)
+        if not last and len(ends) and ends[-1] == len(data) and data.endswith(b"\r"):
+            ends = ends[:-1]  # a newline may follow
+        _refuse_long(data, ends, row, delimiter)
         tail = data[int(ends[-1]) :] if len(ends) else data
-        if len(tail) > LONGEST_ROW:
-            raise DataError(
-                f"row {row + len(ends) + 1} is longer than {LONGEST_ROW >> 20} MB: a quote opens and is never closed, "
-                "or a cell holds too much. "
-                "Close it; double a quote inside a cell; keep longer texts as files in a folder."
-            )
         if len(ends):
-            kept = without_blank_lines(data, ends)
+            kept = without_blank_lines(_with_newlines(data, ends), ends)
             row += len(kept[1])
             yield kept
-    if tail.strip(b"\r\n"):
+    if tail:
         yield _last_row(tail, delimiter, row)
 
 
-def _with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Each block, and whether it is the last."""
     before = None
     for block in blocks:
@@ -90,29 +89,67 @@ def _with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]:
-    data = tail.rstrip(b"\r") + b"\n"
+    data = tail + b"\n"
     ends, open_quote = row_ends(data, delimiter)
     if open_quote or not len(ends):
         raise DataError(f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell.")
     return data, ends
 
 
-def _refuse_nul(data: bytes, start: int, row: int) -> None:
+def _refuse_nul(data: bytes, start: int, row: int, delimiter: str) -> None:
     at = data.find(b"\0", start)
     if at >= 0:
-        lines = data[:at].count(b"\n")
-        raise DataError(f"row {row + lines + 1} holds a NUL byte: {NOT_TEXT}")
+        raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {NOT_TEXT}")
+
+
+def _refuse_long(data: bytes, ends: np.ndarray, row: int, delimiter: str) -> None:
+    if len(data) <= LONGEST:
+        return
+    begins = np.append(0, ends)
+    long = np.flatnonzero(np.diff(begins, append=len(data)) > LONGEST)
+    if len(long):
+        before = rows_before(data, int(begins[long[0]]), delimiter)
+        raise DataError(
+            f"row {row + before + 1} is longer than {LONGEST >> 20} MB: a quote opens and is never closed, or a cell "
+            "holds too much. Close it; double a quote inside a cell; cut up such long texts."
+        )
+
+
+def rows_before(data: bytes, at: int, delimiter: str) -> int:
+    """How many rows, blank lines apart, end before a place."""
+    ends, _ = row_ends(data[:at], delimiter)
+    return len(without_blank_lines(data, ends)[1]) if len(ends) else 0
 
 
 def row_ends(data: bytes, delimiter: str) -> tuple[np.ndarray, bool]:
-    """Where rows end (just past the newline), newlines inside quotes not counting; and whether a quote stays open."""
+    """Where rows end (just past the line's end), line ends inside quotes not counting; and whether a quote stays open."""
     letters = np.frombuffer(data, dtype=np.uint8)
-    ends = np.flatnonzero(letters == NEWLINE)
+    ends = _line_ends(letters, b"\r" in data)
     if b'"' not in data:
         return ends + 1, False
     borders = _quoted(letters, ord(delimiter))
     inside = np.searchsorted(borders, ends) % 2 == 1
     return ends[~inside] + 1, len(borders) % 2 == 1
+
+
+def _line_ends(letters: np.ndarray, returns: bool) -> np.ndarray:
+    """Newlines, and carriage returns that no newline follows."""
+    found = letters == NEWLINE
+    if returns:
+        alone = letters == RETURN
+        alone[:-1] &= ~found[1:]
+        found |= alone
+    return np.flatnonzero(found)
+
+
+def _with_newlines(data: bytes, ends: np.ndarray) -> bytes:
+    """The same rows, those that a carriage return ends ended by a newline instead."""
+    letters = np.frombuffer(data, dtype=np.uint8)
+    if (letters[ends - 1] == NEWLINE).all():
+        return data
+    changed = letters.copy()
+    changed[ends - 1] = NEWLINE
+    return changed.tobytes()
 
 
 def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
@@ -213,7 +250,8 @@ def _columns_at(letters: np.ndarray, places: np.ndarray, delimiter: int) -> set[
 
 DELIMITERS = (",", "\t", ";", "|")
 LINES = 50
-"""Lines compared to find the delimiter."""
+HEAD = 1 << 20
+"""Lines, and bytes at most, that are compared to find the delimiter."""
 
 UNNAMED = "Unnamed: 0"
 _SPOKEN = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
@@ -231,25 +269,36 @@ class Dialect(NamedTuple):
         return _SPOKEN[self.delimiter]
 
 
-def dialect_of(name: str, head: bytes, header: bool) -> Dialect:
-    """What the first bytes of a file say about how it is written."""
-    text = _decoded(name, head)
-    if not text.strip():
+def dialect_of(name: str, head: bytes, whole: bool, header: bool) -> Dialect | None:
+    """What the first bytes of a file, or the whole of it, say of how it is written; None where they are too few."""
+    if len(head) < HEAD and not whole:
+        return None
+    if whole and not head.strip():
         raise DataError(f"{name} is empty. A table needs a line of column names and at least one row.")
-    delimiter = best_delimiter(text)
-    first, skip = _first_record(head, delimiter)
+    text = head + b"\n" if whole else head
+    blank = len(text) - len(text.lstrip(b"\r\n"))
+    delimiter = best_delimiter(text[blank : blank + HEAD])
+    cells, skip = record_at(text, blank, delimiter.encode())
+    if skip < 0:
+        if whole or len(head) > LONGEST:
+            raise DataError(
+                f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never closed. "
+                "Close it; double a quote inside a cell."
+            )
+        return None
     if not header:
-        return Dialect(delimiter, [f"c{place}" for place in range(1, len(first) + 1)], 0)
-    return Dialect(delimiter, column_names(first), skip)
+        return Dialect(delimiter, [f"c{place}" for place in range(1, len(cells) + 1)], 0)
+    return Dialect(delimiter, column_names(_names(name, text[:skip], cells)), skip)
 
 
-def _decoded(name: str, head: bytes) -> str:
+def _names(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
+    if b"\0" in line:
+        raise DataError(f"there is a NUL byte in the first line of {name}: {NOT_TEXT}")
     try:
-        return head.decode("utf-8")
+        line.decode("utf-8")
     except UnicodeDecodeError as error:
-        if len(head) - error.start < 4 and error.reason == "unexpected end of data":
-            return head[: error.start].decode("utf-8")
-        raise not_utf8(name, error.start, head[: error.start].count(b"\n")) from None
+        raise not_utf8(name, error.start, 0) from None
+    return [cell.decode("utf-8").strip() for cell in cells]
 
 
 def not_utf8(name: str, offset: int, row: int) -> DataError:
@@ -261,42 +310,55 @@ def not_utf8(name: str, offset: int, row: int) -> DataError:
     )
 
 
-def best_delimiter(text: str) -> str:
+def best_delimiter(text: bytes) -> str:
     """The delimiter under which the first lines agree best in how many cells they have, and have the most."""
     scored = [(_agreement(text, delimiter), -place, delimiter) for place, delimiter in enumerate(DELIMITERS)]
     best, _, delimiter = max(scored)
     return delimiter if best > (0.0, 0) else ","
 
 
-def _agreement(text: str, delimiter: str) -> tuple[float, int]:
-    widths = [len(record) for record in _records(text, delimiter)]
+def _agreement(text: bytes, delimiter: str) -> tuple[float, int]:
+    widths: list[int] = []
+    at = 0
+    while 0 <= at < len(text) and len(widths) <= LINES:
+        cells, at = record_at(text, at, delimiter.encode())
+        if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
+            widths.append(len(cells))
     if not widths or widths[0] < 2:
         return 0.0, 0
     return sum(width == widths[0] for width in widths) / len(widths), widths[0]
 
 
-def _records(text: str, delimiter: str) -> list[list[str]]:
-    found = []
-    try:
-        for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-            if record:
-                found.append(record)
-            if len(found) > LINES:
-                break
-    except csv.Error:
-        pass
-    return found[:-1] if 1 < len(found) <= LINES and not text.endswith(("\n", "\r")) else found
+_BREAKS = {one.encode(): re.compile(b"[\r\n" + re.escape(one.encode()) + b"]") for one in DELIMITERS}
 
 
-def _first_record(head: bytes, delimiter: str) -> tuple[list[str], int]:
-    """The cells of the first row that is not blank, and where the rest of the file begins."""
-    ends, _ = row_ends(head, delimiter)
-    blank = len(head) - len(head.lstrip(b"\r\n"))
-    ends = ends[ends > blank]
-    skip = int(ends[0]) if len(ends) else len(head)
-    line = head[blank:skip].decode("utf-8")
-    record = next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
-    return [cell.strip() for cell in record], skip
+def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]:
+    r"""The cells of the row that begins at a place, and where the next begins; -1 where the data end before the row.
+
+    >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
+    ([b'a', b'b"c\n', b'd"e'], 16)
+    """
+    cells = []
+    while True:
+        quoted = b""
+        if data.startswith(b'"', at):
+            close = _closing(data, at + 1)
+            quoted, at = data[at + 1 : close].replace(b'""', b'"'), close + 1
+            if not at:
+                return [*cells, quoted], -1
+        found = _BREAKS[delimiter].search(data, at)
+        end = found.start() if found else len(data)
+        cells.append(quoted + data[at:end])
+        if not data.startswith(delimiter, end):
+            return cells, end + 1 + data.startswith(b"\r\n", end) if found else -1
+        at = end + 1
+
+
+def _closing(data: bytes, at: int) -> int:
+    """Where the quote is that closes a cell; -1 where there is none."""
+    while (at := data.find(b'"', at)) >= 0 and data.startswith(b'"', at + 1):
+        at += 2
+    return at
 
 
 def column_names(cells: Sequence[str]) -> list[str]:
@@ -307,7 +369,7 @@ def column_names(cells: Sequence[str]) -> list[str]:
     for place, cell in enumerate(names, start=1):
         if not cell:
             raise DataError(f"column {place} has no name. Give every column a name in the first line.")
-    counts = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    counts = [name for name, count in Counter(names).items() if count > 1]
     numbers = [name for name in names if number_of(name) is not None]
     if counts and numbers and set(names) <= {*counts, *numbers}:
         raise _looks_like_data()

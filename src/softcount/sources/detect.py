@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources.archives import archive_of
-from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, remove_with, spooled
+from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.document_files import DocumentsSource
 from softcount.sources.frames import columns_source, frame_source, is_frame
@@ -45,11 +45,11 @@ def from_path(path: str, make: Callable[[str, str], Source]) -> Source:
         return make(path, path)
     copy = spooled(path)
     try:
-        source = make(copy, "standard input" if path == "-" else path)
+        source = make(copy.path, "standard input" if path == "-" else path)
     except BaseException:
-        os.unlink(copy)
+        copy.remove()
         raise
-    remove_with(source, copy)
+    copy.remove_with(source)
     return source
 
 

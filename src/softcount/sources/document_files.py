@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from softcount.errors import DataError
 from softcount.sources.archives import AGAIN, Archive, FolderArchive
-from softcount.sources.bytestream import Progress, TextFile, as_utf8
+from softcount.sources.bytestream import LONGEST, Progress, TextFile, as_utf8, recoded, too_long
 from softcount.sources.frames import TEXT
 from softcount.sources.in_memory import ArrowSource
 from softcount.sources.source import Key, Source, TablePiece, Wanted
@@ -157,7 +158,9 @@ class DocumentsSource(Source):
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         step = max(1, len(self._places) // LOOKED_AT)
-        return self._columns(keys, range(0, len(self._places), step)[:LOOKED_AT])
+        rows = range(0, len(self._places), step)[:LOOKED_AT]
+        sizes = accumulate(self.archive.sizes[self._places[row]] for row in rows)
+        return self._columns(keys, rows[: max(1, sum(size <= PIECE_BYTES for size in sizes))])
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
         for start, stop in self._spans:
@@ -223,7 +226,7 @@ class LinesSource(Source):
         latin = binary = 0
         for lines in self._runs(quiet=True):
             self.n_rows += len(lines)
-            latin += sum(as_utf8(line)[1] for line in lines)
+            latin += sum(recoded(line)[1] for line in lines)
             binary += sum(b"\0" in line for line in lines)
         if not self.n_rows:
             raise DataError(f"{file.name} is empty: it holds no lines to read as documents.")
@@ -238,7 +241,7 @@ class LinesSource(Source):
         """The lines, a piece at a time."""
         lines: list[bytes] = []
         length = 0
-        for line in lines_of(self.file.blocks(quiet=quiet)):
+        for line in lines_of(self.file.blocks(quiet=quiet), self.file.name):
             lines.append(line)
             length += len(line)
             if len(lines) == PIECE_DOCUMENTS or length > PIECE_BYTES:
@@ -258,23 +261,27 @@ class LinesSource(Source):
 
 
 def _lines_as(keys: Sequence[Key], lines: Sequence[bytes]) -> Mapping[Key, Any]:
-    return {key: strings([as_utf8(line)[0] for line in lines]) for key in keys}
+    return {key: strings([recoded(line)[0] for line in lines]) for key in keys}
 
 
-def lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
     r"""The lines of blocks of bytes, without their ends (newline, or return and newline).
 
-    >>> list(lines_of([b"one\r\ntw", b"o\n\nlast"]))
+    >>> list(lines_of([b"one\r\ntw", b"o\n\nlast"], "here"))
     [b'one', b'two', b'', b'last']
     """
     held: list[bytes] = []
+    length = done = 0
     for block in blocks:
         first, *others = block.split(b"\n")
         held.append(first)
+        length += len(first)
+        if length > LONGEST:
+            raise too_long(f"line {done + 1:,} of {name}")
         if others:
             yield b"".join(held).removesuffix(b"\r")
             yield from (line.removesuffix(b"\r") for line in others[:-1])
-            held = [others[-1]]
+            held, length, done = [others[-1]], len(others[-1]), done + len(others)
     last = b"".join(held)
     if last:
         yield last.removesuffix(b"\r")
@@ -284,9 +291,9 @@ def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
     """The whole of a file as a table of one document; an empty file is an empty document."""
     import pyarrow as pa
 
-    raw = b"".join(file.blocks())
+    raw = file.whole()
     if b"\0" in raw:
         raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")
-    document, latin = as_utf8(raw)
+    document, latin = recoded(raw)
     notes = ("the document is not UTF-8 and was read as Latin-1",) if latin else ()
     return ArrowSource(pa.table({text: strings([document])}), notes=notes)

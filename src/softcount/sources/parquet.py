@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from softcount.errors import DataError
 from softcount.sources import source
 from softcount.sources.arrow_columns import CellType, cell_type
-from softcount.sources.bytestream import Progress
+from softcount.sources.bytestream import Progress, UnchangingFile
 from softcount.sources.frames import drop_index
 from softcount.sources.in_memory import ColumnRows
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty
@@ -22,10 +21,9 @@ class ParquetSource(Source):
     """A Parquet file; what is wrong with its pages is found when they are read, and said."""
 
     def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
-        self.path = path
-        self.name = name or path
+        self.file = UnchangingFile(path, name)
         self._progress = progress
-        with self._opened() as file:
+        with self.file.unchanged(), self._opened() as file:
             schema = drop_index(file.schema_arrow)
             self.n_rows = file.metadata.num_rows
             row_bytes = _text_bytes(file.metadata)
@@ -40,20 +38,20 @@ class ParquetSource(Source):
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.path, read_dictionary=list(coded), page_checksum_verification=True)
+            return pq.ParquetFile(self.file.path, read_dictionary=list(coded), page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> DataError:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return DataError(f"{self.name} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
+        return DataError(f"{self.file.name} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
 
     def _batches(self, keys: list[str], rows: int, plain: Container[Key] = ()) -> Iterator[Any]:
         """The columns batch by batch; text is coded by its distinct cells, save where it is wanted `plain`."""
         import pyarrow as pa
 
         coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
-        with self._opened(coded) as file:
+        with self.file.unchanged(), self._opened(coded) as file:
             try:
                 yield from file.iter_batches(batch_size=rows, columns=keys, use_threads=False)
             except (pa.ArrowException, OSError, ValueError) as error:
@@ -75,7 +73,7 @@ class ParquetSource(Source):
             yield from (TablePiece(start, count, dict) for start, count in self.spans())
             return
         plain = [key for key, want in wanted.items() if want.text]
-        start, total = 0, os.path.getsize(self.path)
+        start, total = 0, self.file.state.size
         for table in rechunked(self._batches(keys, min(BATCH, self.chunk_rows), plain), self.chunk_rows):
             columns = dict(zip(wanted, table.columns, strict=True))
             yield TablePiece(start, table.num_rows, ColumnRows(columns, 0, table.num_rows))
