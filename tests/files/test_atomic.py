@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+import softcount
 from softcount.errors import DataError
 from softcount.files import atomic_writer, check_writable, write
 
@@ -161,3 +164,39 @@ def test_two_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert (tmp_path / "out").read_text() in texts and os.listdir(tmp_path) == ["out"]
+
+
+HELD = """
+import os, sys, time
+from softcount.files import atomic_writer
+with atomic_writer(sys.argv[1]) as out:
+    out.write("half")
+    out.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(softcount.__file__).parents[1])}
+    command = [sys.executable, "-c", HELD, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == b"writing\n"
+        (left,) = os.listdir(tmp_path)
+        put(tmp_path / "mine")
+        check_writable(tmp_path / "other")
+        assert sorted(os.listdir(tmp_path)) == [left, "mine"]
+        writer.kill()
+    check_writable(tmp_path / "other")
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_only_files_of_ours_are_taken_for_left_over(tmp_path: Path) -> None:
+    names = [".softcount-0123456789ab.part.txt", ".softcount-xyz.part", "softcount-0123456789ab.part", "a.part"]
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / ".softcount-0123456789ab.part").symlink_to(tmp_path / "a.part")
+    (tmp_path / ".softcount-0123456789cd.part").mkdir()
+    before = set(os.listdir(tmp_path))
+    put(tmp_path / "out")
+    assert set(os.listdir(tmp_path)) == before | {"out"}

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.table.reading import cells, read, written
 
+from softcount.sources.bytestream import TextFile
+from softcount.sources.csv_file import CsvSource
 from softcount.sources.csv_rows import padded_columns, runs
 from softcount.table import open_table
 
@@ -20,6 +22,8 @@ SAME = [
     ("byte-order mark", b"\xef\xbb\xbfa,b\n1.5,x\n2.5,y\n"),
     ("carriage returns", b"a,b\r\n1.5,x\r\n2.5,y\r\n"),
     ("carriage returns only", b"a,b\r1.5,x\r2.5,y\r"),
+    ("a carriage return, then newlines", b"a,b\r1.5,x\n2.5,y\n"),
+    ("newlines, then a carriage return", b"a,b\n1.5,x\r2.5,y\r\n"),
     ("no last newline", b"a,b\n1.5,x\n2.5,y"),
     ("blank lines", b"\na,b\n\n1.5,x\n\n\n2.5,y\n\n"),
     ("blanks around cells", b"a, b\n 1.5 , x\n2.5,y \n"),
@@ -42,6 +46,45 @@ def test_the_same_table_however_written_and_whatever_its_file_is_called(
     assert cells(found, "a") == [1.5, 2.5]
     assert cells(found, "b") == ["x", "y"]
     assert found.table.n_rows == 2
+
+
+def test_mixed_line_ends_lose_no_row(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "t.csv", b"a,b\r1,2\r3,4\n5,6\n7,8\n"))
+    assert (cells(found, "a"), cells(found, "b")) == ([1, 3, 5, 7], [2, 4, 6, 8])
+
+
+def test_leading_zeros_stay_text_after_a_carriage_return(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "t.csv", b"a,b\r" + b"007,x\r08,y\r" * 5))
+    assert found.settled.schema["a"].levels == ("007", "08")
+
+
+def test_only_the_mark_that_begins_a_file_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softcount.sources.csv_file.CHUNK_BYTES", 20)  # a chunk for every few rows
+    marked = "\ufeffx"
+    for header in ("a,b", "\ufeffa,b"):
+        path = written(tmp_path / "t.csv", f"{header}\n" + f"{marked},1.5\ny,2.5\n" * 40)
+        found = read(path, kinds={"a": "categorical"})
+        assert found.table.keys == ["a", "b"]
+        assert cells(found, "a") == [marked, "y"] * 40
+
+
+def test_a_first_line_of_many_blocks_names_every_column(tmp_path: Path) -> None:
+    names = [f"a column with a long name and the number {place}" for place in range(30_000)]
+    path = written(tmp_path / "t.csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    assert CsvSource(TextFile(path), ()).keys == names
+
+
+def test_a_name_may_be_as_long_as_a_row(tmp_path: Path) -> None:
+    name = "long" * 40_000
+    assert read(written(tmp_path / "t.csv", f'a,"{name}"\n1.5,2.5\n3.5,1.5\n')).table.keys == ["a", name]
+
+
+def test_chunks_of_long_rows_end_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softcount.sources.csv_file.CHUNK_BYTES", 1_000)
+    notes = [f"word{place} " * (200 if place % 7 == 3 else 1) for place in range(50)]
+    found = read(written(tmp_path / "t.csv", "note\n" + "".join(f"{note}\n" for note in notes)), kinds={"note": "categorical"})
+    assert len(found.chunks) > 7
+    assert cells(found, "note") == [note.strip() for note in notes]
 
 
 def test_every_usual_word_for_missing_is_missing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from softcount.errors import DataError
 from softcount.sources import archives
 from softcount.sources import document_files as reading
 from softcount.sources.archives import is_tar, unpacked
-from softcount.sources.bytestream import TextFile, as_utf8
+from softcount.sources.bytestream import TextFile, UnchangingFile, as_utf8
 from softcount.sources.document_files import LinesSource, lines_of, one_document, strings
 from softcount.sources.source import Wanted
 from softcount.table import Kind, open_table
@@ -281,8 +282,9 @@ def test_a_bomb_stops_at_half_of_the_room_and_leaves_nothing(tmp_path: Path, mon
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(bytes(32 << 20)))
     monkeypatch.setattr("tempfile.tempdir", str(room))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=16 << 20))
     with pytest.raises(DataError, match="half of what is free"):
-        unpacked(str(path), "bomb", free=16 << 20)
+        unpacked(UnchangingFile(str(path), "bomb"))
     assert os.listdir(room) == []
 
 
@@ -329,7 +331,7 @@ def test_lines_do_not_depend_on_blocks(raw: bytes, cuts: list[int]) -> None:
     ends = [0, *sorted(cuts), len(raw)]
     blocks = [raw[start:stop] for start, stop in pairwise(ends) if start < stop]
     expected = [line.removesuffix(b"\r") for line in raw.split(b"\n")]
-    assert list(lines_of(blocks)) == (expected if raw and not raw.endswith(b"\n") else expected[:-1])
+    assert list(lines_of(blocks, "here")) == (expected if raw and not raw.endswith(b"\n") else expected[:-1])
 
 
 def lines_source(tmp_path: Path, content: bytes) -> LinesSource:
@@ -351,6 +353,61 @@ def test_each_line_is_a_document_and_an_empty_line_an_empty_one(tmp_path: Path) 
 def test_a_binary_file_is_no_file_of_lines(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is binary: 2 of its 3 lines hold NUL bytes"):
         lines_source(tmp_path, b"GIF\0\n\0\nplain\n")
+
+
+def test_a_mark_within_a_file_of_lines_belongs_to_its_line(tmp_path: Path) -> None:
+    source = lines_source(tmp_path, "\ufeffone\n\ufefftwo\n".encode())
+    assert rows(source, ("text",)) == [("one",), ("\ufefftwo",)]
+
+
+def limited(monkeypatch: Any, most: int) -> None:
+    for module in ("bytestream", "archives", "document_files"):
+        monkeypatch.setattr(f"softcount.sources.{module}.LONGEST", most)
+    monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
+
+
+def test_a_line_or_a_document_too_long_is_refused_by_its_number_or_name(tmp_path: Path, monkeypatch: Any) -> None:
+    limited(monkeypatch, 200)
+    with pytest.raises(DataError, match=r"line 3 of .*lines is longer than"):
+        lines_source(tmp_path, b"one\ntwo\n" + b"x" * 900 + b"\nfour\n")
+    with pytest.raises(DataError, match=r"lines is longer than"):
+        one_document(TextFile(str(tmp_path / "lines")))
+    folder = write(tmp_path / "mail", MAIL | {"spam/long.txt": b"free " * 100})
+    for place in (folder, tar_of(folder, tmp_path / "m.tar", "w"), tar_of(folder, tmp_path / "m.tgz")):
+        with pytest.raises(DataError, match=r"spam/long\.txt.* is longer than"):
+            opened(place)
+
+
+def test_a_binary_file_of_any_length_is_left_out(tmp_path: Path, monkeypatch: Any) -> None:
+    limited(monkeypatch, 200)
+    folder = write(tmp_path / "mail", MAIL)
+    (folder / "spam" / "film").write_bytes(b"\0" * 5_000)
+    for place in (folder, tar_of(folder, tmp_path / "m.tgz")):
+        assert any("left out as binary: spam/film" in note for note in opened(place).notes)
+
+
+def test_a_name_of_any_length_in_a_tar_file_is_refused(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 1 << 40
+    (tmp_path / "m.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
+    with pytest.raises(DataError, match=r"m\.tar is a tar file with a name of"):
+        opened(tmp_path / "m.tar")
+
+
+@pytest.mark.parametrize("form", ["folder", "tar", "tgz"])
+def test_documents_that_change_while_they_are_read_are_refused(tmp_path: Path, monkeypatch: Any, form: str) -> None:
+    monkeypatch.setattr("softcount.sources.document_files.HELD_BYTES", 0)
+    folder = write(tmp_path / "mail", MAIL)
+    place = folder if form == "folder" else tar_of(folder, tmp_path / f"m.{form}", "w:gz" if form == "tgz" else "w")
+    source = opened(place)
+    before = rows(source)
+    path = next(iter(sorted(folder.rglob("*.txt")))) if form == "folder" else place
+    path.write_bytes(path.read_bytes() + b"x")
+    if form == "tgz":  # read from its copy, which nobody changes
+        assert rows(source) == before
+        return
+    with pytest.raises(DataError, match="changed while"):
+        rows(source)
 
 
 def test_a_whole_file_is_one_document(tmp_path: Path) -> None:

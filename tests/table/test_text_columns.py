@@ -499,18 +499,10 @@ def test_a_cell_longer_than_many_blocks_is_read(tmp_path: Path, monkeypatch: pyt
 
 def test_a_cell_too_long_is_refused_by_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
-    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST_ROW", 256)
+    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST", 256)
     path = as_csv(["see you", "free " * 4_000, "noon"], tmp_path)
     with pytest.raises(DataError, match=r"row 2 is longer than .* or a cell holds too much"):
         read(path, kinds={"note": "text"})
-
-
-def test_rows_too_long_for_one_chunk_are_refused_by_their_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("softcount.sources.csv_file.LARGEST_RUN", 1_000)
-    with pytest.raises(DataError, match=r"rows 1 to 2 of .* hold more than .* Keep such long texts as files"):
-        read(as_csv(["see you", "free " * 400], tmp_path), kinds={"note": "text"})
 
 
 @pytest.mark.parametrize("rows", [1, 7, 60])

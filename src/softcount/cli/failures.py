@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import traceback
 
 import click
 
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.report.plain_text import printable
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """Errors of the system that say something has run out."""
+
+_SCARCE = re.compile(r"can't start new thread|launch worker thread|out of memory|allocate memory|map segment", re.I)
+"""What libraries say, by errors of any kind, where there is no memory left."""
 
 
 def report_failure(error: Exception) -> int:
@@ -39,13 +43,17 @@ def exit_code(error: Exception) -> int:
         return USAGE
     if isinstance(error, ModelFileError):
         return MODEL
-    if isinstance(error, MemoryError) or _ran_out(error) or _ran_out(error.__cause__):
+    if isinstance(error, MemoryError) or _ran_out(error) or _ran_out(error.__cause__) or _is_scarcity(error):
         return RESOURCES
     return DATA if isinstance(error, DataError | OSError) else INTERNAL
 
 
 def _ran_out(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in NO_ROOM
+
+
+def _is_scarcity(error: Exception) -> bool:
+    return not isinstance(error, SoftcountError) and _SCARCE.search(str(error)) is not None
 
 
 def message_lines(error: Exception) -> list[str]:
@@ -56,9 +64,10 @@ def message_lines(error: Exception) -> list[str]:
         return _usage_lines(error)
     if isinstance(error, OSError) and error.strerror:
         return [_system_line(error)]
+    if exit_code(error) == RESOURCES and not isinstance(error, SoftcountError):
+        return [": ".join(["not enough memory", *_own_lines(str(error))[:1]])]
     if exit_code(error) != INTERNAL:
-        unsaid = "not enough memory" if isinstance(error, MemoryError) else type(error).__name__
-        return _own_lines(str(error)) or [unsaid]
+        return _own_lines(str(error)) or [type(error).__name__]
     return [
         f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",
         "This is a fault of softcount, not of your data. SOFTCOUNT_DEBUG=1 shows where it happened.",

@@ -28,8 +28,9 @@ def command(model: str, n: int, given: tuple[str, ...], seed: int, output: str |
     from softcount.cli.named_columns import understood_given
     from softcount.cli.outputs import check_output, put_rows
     from softcount.fitted.answers import sampled
+    from softcount.report.answer_page import cells_array
 
     check_output(output, model)
     fitted = library.load(model)
     rows = sampled(fitted, n, understood_given(fitted, given), np.random.default_rng(seed))
-    put_rows(pa.table(rows), output, json_wanted)
+    put_rows(pa.table({name: cells_array(cells) for name, cells in rows.items()}), output, json_wanted)

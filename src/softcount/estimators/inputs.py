@@ -260,6 +260,25 @@ def refuse_gaps(y: Any) -> None:
         raise DataError(f"the label of row {gaps[0]} is unknown ({len(gaps):,} are). Score rows whose label is known.")
 
 
+def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
+    """Raise where labels are text and the classes numbers, or the other way round: none would ever be right."""
+    labels = np.asarray(y)
+    kinds = [_kind_of_cells(values) for values in (labels, classes)]
+    if set(kinds) == {"text", "numbers"}:
+        read = "numbers: [float(label) for label in y]" if kinds[1] == "numbers" else "text: [str(label) for label in y]"
+        raise DataError(
+            f"the labels are {kinds[0]} ({labels[0]!r}) and the model's classes {kinds[1]} ({classes[0]!r}), so that no "
+            f"prediction could be right. Give the labels as {read}."
+        )
+
+
+def _kind_of_cells(values: np.ndarray) -> str:
+    if values.ndim != 1 or not len(values):
+        return ""
+    types = set(map(type, values.tolist()))
+    return "text" if types == {str} else "numbers" if types <= {int, float} else ""
+
+
 def class_array(classes: list[Any]) -> np.ndarray:
     """Classes as an array of their own type; mixed types stay objects."""
     kinds = {type(c) for c in classes}

@@ -234,6 +234,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         if isinstance(y, str) and inputs.is_table(X):
             y = inputs.column_of(X, y)
         inputs.refuse_gaps(y)
+        check_is_fitted(self, "fitted_")
+        inputs.refuse_other_labels(y, self.classes_)
         return float(super().score(X, y, sample_weight))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:

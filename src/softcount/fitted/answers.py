@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CLASS = "(class)"
 COUNT = "(count)"
-SMALLEST = 5e-324
 
 
 def labels_in(model: Fitted) -> dict[Key, str]:

@@ -48,11 +48,17 @@ def prediction_table(
 
 def name_array(fitted: Fitted) -> pa.Array:
     """The classes' names as one array: as they are if they are of one kind, otherwise as text."""
+    return cells_array(fitted.names)
+
+
+def cells_array(cells: Any) -> pa.Array:
+    """Cells as Arrow holds them; as text where they are of several kinds, or whole numbers beyond 64 bits."""
     import pyarrow as pa
 
-    names = fitted.names
-    alike = len({type(name) for name in names}) == 1
-    return pa.array(names if alike else [str(name) for name in names])
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 
 
 def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:

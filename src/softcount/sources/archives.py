@@ -129,7 +129,7 @@ def _whole(path: str, state: FileState, name: str) -> bytes:
 
 def _wanted(size: int) -> int:
     """How many bytes to read of a document: of one too long, enough to see whether it is one."""
-    return size if size <= LONGEST else BLOCK
+    return size if size <= LONGEST else min(size, BLOCK)
 
 
 def _document(data: bytes, size: int, name: str) -> bytes:
