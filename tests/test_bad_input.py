@@ -300,3 +300,16 @@ def test_what_is_no_table_is_refused(name):
     X, words = ODD_TABLES[name]
     refused(lambda: sc.NaiveBayes().fit(X, [0, 1]), *words)
     refused(lambda: sc.Mixture(2).fit(X), *words)
+
+
+@pytest.mark.parametrize("make", [list, np.array])
+def test_labels_of_another_make_than_the_classes_are_refused_with_the_remedy(tmp_path, make):
+    """A column of 0 and 1 in a CSV file is one of numbers; read by hand, its cells are text."""
+    (tmp_path / "t.csv").write_text("x,w,y\n" + "".join(f"{row}.5,{'pq'[row % 2]},{row % 2}\n" for row in range(20)))
+    numbers = [row % 2 for row in range(20)]
+    model = sc.NaiveBayes().fit(tmp_path / "t.csv", "y")
+    assert model.score(tmp_path / "t.csv", make(numbers)) == model.score(tmp_path / "t.csv", "y") == 1
+    with pytest.raises(DataError, match=r"labels are text \('0'\).*classes numbers.*float\(label\)"):
+        model.score(tmp_path / "t.csv", make([str(label) for label in numbers]))
+    with pytest.raises(DataError, match=r"labels are numbers .*classes text.*str\(label\)"):
+        sc.NaiveBayes().fit(tmp_path / "t.csv", "w").score(tmp_path / "t.csv", make(numbers))

@@ -1,4 +1,4 @@
-"""Temporary files of ours: locked as long as their maker lives, so that what a killed process left is known and removed."""
+"""Temporary files of ours, locked as long as their maker lives: what a killed process left is known and removed."""
 
 from __future__ import annotations
 

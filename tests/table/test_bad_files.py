@@ -44,7 +44,11 @@ BROKEN = [
     ("NUL in the header", b"a,\x00b\n1,2\n", "NUL byte in the first line"),
     ("NUL after lines in quotes", b'a,b\n"1\n\n1",2\n\n3,4\n5,\x006\n', "NUL byte in row 3"),
     ("latin-1 in a row too short", b"a,b\n1,2\n\xff\n", "row 2 .*has 1 cells|not UTF-8"),
-    ("a class too large for a number", b"a,b\n" + b"1," + b"7" * 5_000 + b"\n2,3\n", "'b', row 1.*too large for a number"),
+    (
+        "a class too large for a number",
+        b"a,b\n" + b"1," + b"7" * 5_000 + b"\n2,3\n",
+        "'b', row 1.*too large for a number",
+    ),
     ("a name that is never closed", b'a,"b\n1,2\n', "quote opens in it and is never closed"),
     ("zip", b"PK\x03\x04" + b"\0" * 30, "zip or spreadsheet"),
     ("infinite", b"a,b\n1.5,2\n2.5,3\ninf,4\n", "'a'"),
@@ -207,9 +211,7 @@ def test_a_text_file_that_changes_within_a_pass_is_refused(
 
 @pytest.mark.parametrize("change", [grow, replace])
 @pytest.mark.parametrize("within", [True, False])
-def test_a_parquet_file_that_changes_is_refused(
-    tmp_path: Path, change: Callable[[Path], object], within: bool
-) -> None:
+def test_a_parquet_file_that_changes_is_refused(tmp_path: Path, change: Callable[[Path], object], within: bool) -> None:
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": np.arange(9_000) * 0.5, "b": ["x", "y"] * 4_500}).to_parquet(path)
     table = open_table(path, progress=WrittenTo(path, change, 1) if within else None)

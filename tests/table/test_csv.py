@@ -82,7 +82,9 @@ def test_a_name_may_be_as_long_as_a_row(tmp_path: Path) -> None:
 def test_chunks_of_long_rows_end_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softcount.sources.csv_file.CHUNK_BYTES", 1_000)
     notes = [f"word{place} " * (200 if place % 7 == 3 else 1) for place in range(50)]
-    found = read(written(tmp_path / "t.csv", "note\n" + "".join(f"{note}\n" for note in notes)), kinds={"note": "categorical"})
+    found = read(
+        written(tmp_path / "t.csv", "note\n" + "".join(f"{note}\n" for note in notes)), kinds={"note": "categorical"}
+    )
     assert len(found.chunks) > 7
     assert cells(found, "note") == [note.strip() for note in notes]
 

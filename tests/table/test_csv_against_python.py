@@ -22,7 +22,29 @@ from softcount.sources.csv_rows import DELIMITERS, dialect_of
 FILES, PARTS = 2_000, 20
 NAMES = ["first", "se cond", "drei\u00e9", "4th"]
 LINE_ENDS = ["\n", "\r\n", "\r"]
-PLAIN = ["a", "1", "1.5", "007", "-0", "x y", " lead", "trail ", "\u00e9", "\u65e5\u672c", "\U0001f600", "\ufeff", "\ufeffx", "NA", 'in"side', '5"', "\x1b[31m", "\t", "\x0b", "\u2028", "\x85"]
+PLAIN = [
+    "a",
+    "1",
+    "1.5",
+    "007",
+    "-0",
+    "x y",
+    " lead",
+    "trail ",
+    "\u00e9",
+    "\u65e5\u672c",
+    "\U0001f600",
+    "\ufeff",
+    "\ufeffx",
+    "NA",
+    'in"side',
+    '5"',
+    "\x1b[31m",
+    "\t",
+    "\x0b",
+    "\u2028",
+    "\x85",
+]
 QUOTED = ["", "a\nb", "a\rb", "a\r\nb", '"', '""', 'say "hi"', "\r", "\n\n", ",", ";|\t", "\ufeff"]
 SOUP = ["a", "b", "1", ",", ",", '"', '"', '""', "\n", "\r", "\r\n", "\n", "\ufeff", " ", ";", "\u00e9", ""]
 
@@ -85,7 +107,9 @@ def expected(content: bytes, delimiter: str) -> list[list[str | None]] | str:
         refused.append("not UTF-8 text")
     if records[-1] != ["end"]:
         refused.append("a quote opens")
-    refused += [f"row {place} .*has {len(row)} cells" for place, row in enumerate(rows, 1) if len(row) != len(header)][:1]
+    refused += [f"row {place} .*has {len(row)} cells" for place, row in enumerate(rows, 1) if len(row) != len(header)][
+        :1
+    ]
     if not rows:
         refused.append("no rows|is empty")
     return "|".join(refused) or [[cell or None for cell in row] for row in rows]  # an empty cell is missing

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,7 +203,7 @@ def interruptible() -> Iterator[None]:
         _answer(numbers, signal.default_int_handler)
 
 
-def _answer(numbers: list[int], handler: Callable[[int, Any], Any]) -> None:
+def _answer(numbers: Iterable[int], handler: Callable[[int, Any], Any]) -> None:
     for number in numbers:
         signal.signal(number, handler)
 

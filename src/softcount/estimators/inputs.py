@@ -265,9 +265,11 @@ def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
     labels = np.asarray(y)
     kinds = [_kind_of_cells(values) for values in (labels, classes)]
     if set(kinds) == {"text", "numbers"}:
-        read = "numbers: [float(label) for label in y]" if kinds[1] == "numbers" else "text: [str(label) for label in y]"
+        read = (
+            "numbers: [float(label) for label in y]" if kinds[1] == "numbers" else "text: [str(label) for label in y]"
+        )
         raise DataError(
-            f"the labels are {kinds[0]} ({labels[0]!r}) and the model's classes {kinds[1]} ({classes[0]!r}), so that no "
+            f"the labels are {kinds[0]} ({labels.tolist()[0]!r}) and the model's classes {kinds[1]} ({classes.tolist()[0]!r}), so no "
             f"prediction could be right. Give the labels as {read}."
         )
 

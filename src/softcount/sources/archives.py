@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import tarfile
 import zlib
@@ -70,7 +71,7 @@ class FolderArchive:
         self.sizes = [state.size for state in self._states]
 
     def _files(self, folder: str) -> Iterator[tuple[Parts, str, FileState]]:
-        """The files with their states; links to folders are followed last, so that every folder goes by its own name."""
+        """The files and their states; links to folders are followed last, so that every folder goes by its own name."""
         waiting: list[tuple[str, Parts]] = [(folder, ())]
         linked: deque[tuple[str, Parts]] = deque()
         while waiting or linked:
@@ -142,7 +143,8 @@ def _document(data: bytes, size: int, name: str) -> bytes:
 class TarArchive:
     """The plain files in a tar file, in the order of their names; a top folder that holds all of them is not named.
 
-    A compressed one is unpacked to a temporary file first, which is read from then on. Nothing is ever written under a name from the archive; links and devices are left out.
+    A compressed one is unpacked to a temporary file first, which is read from then on. Nothing is ever written under a
+    name from the archive; links and devices are left out.
     """
 
     def __init__(self, path: str, name: str, progress: Progress | None = None) -> None:
@@ -166,7 +168,7 @@ class TarArchive:
                 with tarfile.open(fileobj=TarHeaders(raw, self.name), mode="r:") as archive:
                     while (found := archive.next()) is not None:
                         yield from self._member(found, end)
-                        archive.members.clear()  # or it would keep them all
+                        archive.members.clear()  # type: ignore[attr-defined]  # or it would keep them all
                     stopped = archive.offset
                 self._refuse_rest(raw, stopped)
         except DataError:
@@ -201,15 +203,20 @@ class TarArchive:
                 yield _document(file.read(_wanted(size)), size, f"{self.names[place]} in {self.name}")
 
 
-class TarHeaders:
+class TarHeaders(io.BufferedIOBase):
     """A tar file for `tarfile`, which would read a name of any length: it gets no more than a name may have."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
-        self.seek, self.tell = file.seek, file.tell
 
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= LONGEST_NAME:
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= LONGEST_NAME:
             raise DataError(f"{self._name} is a tar file with a name of {size:,} bytes. Copy or download it again.")
         return self._file.read(size)
 

@@ -106,7 +106,7 @@ class UnchangingFile:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise where the file is not what it was, before the block or after it; an error of the block may come from that."""
+        """Raise where the file is not what it was, before the block or after it, or where the block fails."""
         if self.is_changed:
             raise changed(self.name)
         try:
@@ -160,9 +160,9 @@ def too_long(what: str) -> DataError:
     return DataError(f"{what} is longer than {LONGEST >> 20} MB, which no row, line or document may be. Cut it up.")
 
 
-def _plain_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
+def _plain_blocks(raw: Any, name: str) -> Iterator[bytes]:
     try:
-        while block := raw.read(BLOCK):
+        while block := raw.read1(BLOCK):  # what is there, or Ctrl-C would wait until a whole block has arrived
             yield block
     except OSError as error:
         raise unreadable(name, error) from None
@@ -248,7 +248,7 @@ def spool(blocks: Iterator[bytes], name: str) -> Spool:
             if done > room:
                 raise DataError(
                     f"{name} holds more than {room / 1e9:,.1f} GB, half of what is free in {folder}, where it is kept "
-                    "while it is read. Name a file or a folder that need not be unpacked, or set TMPDIR to a larger place."
+                    "while it is read. Name a file or folder that need not be unpacked, or set TMPDIR to a larger one."
                 )
             while block:
                 block = block[os.write(handle, block) :]

@@ -122,7 +122,7 @@ def rows_before(data: bytes, at: int, delimiter: str) -> int:
 
 
 def row_ends(data: bytes, delimiter: str) -> tuple[np.ndarray, bool]:
-    """Where rows end (just past the line's end), line ends inside quotes not counting; and whether a quote stays open."""
+    """Just past the end of every row, line ends inside quotes not counting; and whether a quote stays open."""
     letters = np.frombuffer(data, dtype=np.uint8)
     ends = _line_ends(letters, b"\r" in data)
     if b'"' not in data:
@@ -282,8 +282,8 @@ def dialect_of(name: str, head: bytes, whole: bool, header: bool) -> Dialect | N
     if skip < 0:
         if whole or len(head) > LONGEST:
             raise DataError(
-                f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never closed. "
-                "Close it; double a quote inside a cell."
+                f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never "
+                "closed. Close it; double a quote inside a cell."
             )
         return None
     if not header:
@@ -338,7 +338,7 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
     >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
     ([b'a', b'b"c\n', b'd"e'], 16)
     """
-    cells = []
+    cells: list[bytes] = []
     while True:
         quoted = b""
         if data.startswith(b'"', at):
