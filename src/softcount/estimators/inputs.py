@@ -263,15 +263,15 @@ def refuse_gaps(y: Any) -> None:
 def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
     """Raise where labels are text and the classes numbers, or the other way round: none would ever be right."""
     labels = np.asarray(y)
-    kinds = [_kind_of_cells(values) for values in (labels, classes)]
-    if set(kinds) == {"text", "numbers"}:
-        read = (
-            "numbers: [float(label) for label in y]" if kinds[1] == "numbers" else "text: [str(label) for label in y]"
-        )
-        raise DataError(
-            f"the labels are {kinds[0]} ({labels.tolist()[0]!r}) and the model's classes {kinds[1]} ({classes.tolist()[0]!r}), so no "
-            f"prediction could be right. Give the labels as {read}."
-        )
+    ours, theirs = _kind_of_cells(classes), _kind_of_cells(labels)
+    if {ours, theirs} != {"text", "numbers"}:
+        return
+    remedy = "numbers: [float(label) for label in y]" if ours == "numbers" else "text: [str(label) for label in y]"
+    shown, known = labels.tolist()[0], classes.tolist()[0]
+    raise DataError(
+        f"the labels are {theirs} ({shown!r}) and the model's classes {ours} ({known!r}), so no prediction could be "
+        f"right. Give the labels as {remedy}."
+    )
 
 
 def _kind_of_cells(values: np.ndarray) -> str:

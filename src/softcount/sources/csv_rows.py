@@ -336,7 +336,7 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
     r"""The cells of the row that begins at a place, and where the next begins; -1 where the data end before the row.
 
     >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
-    ([b'a', b'b"c\n', b'd"e'], 16)
+    ([b'a', b'b"c\n', b'd"e'], 15)
     """
     cells: list[bytes] = []
     while True:
