@@ -18,7 +18,7 @@ from softcount.families import HOWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
-LONG = 70_000
+LONG = 84_000
 """More rows than the largest number that fits two bytes, so that the table has many chunks."""
 
 

@@ -97,10 +97,11 @@ def test_one_class_is_the_shares_of_every_level(fitted, table):
         np.testing.assert_allclose(mixture.params_[name]["probability"][0], wanted, rtol=1e-12)
 
 
-def test_only_the_best_of_the_local_maxima_of_gss82_is_kept(fitted):
+def test_most_starts_find_the_best_of_the_local_maxima_of_gss82(fitted):
+    """Each is the best of several tries, of which one in five leads there."""
     reached, starts = fitted("gss82", 3).agreed_
     assert starts == STARTS[3]
-    assert 1 <= reached < starts
+    assert reached > starts // 2
 
 
 def test_the_trace_never_falls(fitted):
