@@ -625,3 +625,10 @@ def test_few_starts_need_nothing_compiled():
     code = "import sys, numpy as np, softcount as sc; sc.KMeans(3).fit(np.eye(9)); print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+def test_starts_of_rows_in_few_directions_are_not_all_given_up() -> None:
+    """Their costs are nothing but rounding, which may rise."""
+    rows = np.repeat([[1.0, 3.0], [2.0, 1.0], [3.0, 3.0], [4.0, 1.0]], 4, axis=0)
+    model = sc.SphericalKMeans(2, random_state=0).fit(rows)
+    assert np.isfinite(model.inertia_) and len(set(model.labels_)) == 2

@@ -240,7 +240,7 @@ def in_parts(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
 def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
     """Where the starts of a stack end that may still be better than `best`; after `alone` updates only one goes on."""
     ends: list[SmallEnd] = []
-    before = np.full(len(stack.centres), np.inf)
+    known, before = best, np.full(len(stack.centres), np.inf)
     for turn in range(most + 1):
         on, costs = stack.assign(), stack.costs()
         done = np.flatnonzero(~on | (turn == most))
@@ -251,6 +251,8 @@ def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -
             on &= np.arange(len(on)) == costs.argmin()
         on[done] = False
         if not on.any():
+            if not ends and not np.isfinite(known):  # costs that are nothing but rounding may rise in every start
+                ends.append(stack.end(int(costs.argmin()), float(costs.min()), converged=False))
             break
         if not on.all():
             stack.keep(on)
