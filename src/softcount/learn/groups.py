@@ -41,8 +41,8 @@ from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner, total
 from softcount.table import Table
 
-WORTH_RACING = 150_000
-"""Cells of features times groups times starts up to which every start has more tries."""
+VERY_FEW_ROWS = 400
+"""Distinct rows that all tries of a start may add up to: a pass over so few costs the same for one try or ten."""
 MOST_TRIES = 10
 A_FEW_ROWS = 2.0
 """Rows below which a group is none, whatever its columns."""
@@ -217,8 +217,7 @@ class Task:
         """The best of all starts, raced side by side; None where that loses too many digits."""
         rows = self.prepared.sketch
         ground = replace(table, ready=[], exact=rows.whole)
-        room = WORTH_RACING // (many.rows.features.size * self.model.groups * self.starts.n_init)
-        scouts = min(max(room, 1), MOST_TRIES)
+        scouts = min(max(VERY_FEW_ROWS // rows.chunk.n_rows, 1), MOST_TRIES)
         one_each = scouts < SCOUTS and rows.chunk.n_rows * self.model.cells_per_row() <= SMALL
         said: list[str] = []
         seeds = self._seeds(SCOUTS if one_each else scouts, said)

@@ -22,6 +22,8 @@ ROUNDING = 1e-11
 """Relative fall that is rounding of totals in one double."""
 NEAR = 1e-7
 """Gain still to come, in proportion to the objective, below which a start has arrived."""
+NOTHING = 1e-3
+"""Of that: a map that gains less is at rest, whatever its direction."""
 FADING = 0.9
 """What is left, pass by pass, of how slow a set has been: after a refused leap the next ones know little."""
 OFTEN = 4
@@ -125,8 +127,8 @@ class Race:
         stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
         self._slowness = slow = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
         with np.errstate(invalid="ignore"):
-            left = 0.5 * self.mass * square * slow / np.maximum(1.0, np.abs(self.heights - self.units))
-            little = looked & (stretch > 0) & (left <= self.tol) & higher
+            sure = 0.5 * self.mass * square / np.maximum(1.0, np.abs(self.heights - self.units))
+            little = looked & higher & (stretch > 0) & (sure * slow <= self.tol) | (sure <= NOTHING * self.tol)
         self._calm = np.where(little, self._calm + 1, 0)
         self.arrived |= self._calm >= CALM
         self._vectors = ends
@@ -180,12 +182,12 @@ class Race:
         if many.rows.weights.ndim > 1:
             self.many = many.weighed(many.rows.weights[places])
 
-    def hopes(self) -> np.ndarray:
-        """An objective that each set may still reach: forty times what its last four passes brought."""
+    def hopes(self, patience: float) -> np.ndarray:
+        """An objective that each set may still reach: so many times what its last four passes brought."""
         before = self.traces[max(0, len(self.traces) - 5)]
         with np.errstate(invalid="ignore"):
             gain = np.where(self.arrived | ~np.isfinite(before), 0.0, self.heights - before)
-        return np.asarray(self.heights + 40.0 * gain)
+        return np.asarray(self.heights + patience * gain)
 
 
 def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:

@@ -183,6 +183,11 @@ class Block(Stack):
         products = [moved[:, first : first + 1] * moved[:, first:] for first in range(moved.shape[1])]
         return np.concatenate([np.ones((len(moved), 1)), moved, *products], axis=1)
 
+    @property
+    def common(self) -> int | None:
+        """Products, where all groups have one covariance."""
+        return 1 + len(self.places) if self.node.family.shared_by_groups else None
+
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         mean, covariance, _ = self.node.family.block_form(params[self.node.key])
         unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))

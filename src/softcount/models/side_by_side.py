@@ -31,13 +31,15 @@ Statistics = Mapping[Hashable, np.ndarray]
 class ProductRows:
     """Rows as features: a 1 for the class, then those of every stack, for any number of groups.
 
-    `weights` has one number for each row, or (sets x rows).
+    `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
+    groups of a set share: they are scored once a set, and their totals over all groups never change.
     """
 
     stacks: tuple[Stack, ...]
     places: tuple[slice, ...]
     features: np.ndarray
     upright: np.ndarray
+    common: slice
     weights: np.ndarray
     base: float
     labels: np.ndarray | None
@@ -54,9 +56,11 @@ class ProductRows:
         """From every stack's features."""
         ends = np.cumsum([1, *(part.shape[1] for part in parts)])
         places = tuple(slice(a, b) for a, b in pairwise(ends.tolist()))
+        common = slice(int(ends[-1]), int(ends[-1]))
+        if stacks[-1].common is not None:  # the last features, so that the others are in one piece
+            common = slice(places[-1].start + stacks[-1].common, places[-1].stop)
         features = np.concatenate([np.ones((len(weights), 1)), *parts], axis=1)
-        upright = np.ascontiguousarray(features.T)
-        return cls(stacks, places, features, upright, weights, base, labels)
+        return cls(stacks, places, features, np.ascontiguousarray(features.T), common, weights, base, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +99,17 @@ class SideBySide:
         """The statistics of (groups x sets x rows) memberships, weights not yet in them."""
         return self._totals(members * self.rows.weights)
 
+    @cached_property
+    def _common_totals(self) -> np.ndarray:
+        """Every group's equal part of what common features add up to."""
+        return np.asarray(self.rows.weights @ self.rows.features[:, self.rows.common]) / self.model.groups
+
     def _totals(self, members: np.ndarray) -> Statistics:
         groups, sets, n = members.shape
-        totals = (members.reshape(groups * sets, n) @ self.rows.features).reshape(groups, sets, -1)
+        own = self.rows.common.start
+        totals = np.empty((groups, sets, self.rows.features.shape[1]))
+        totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:, :own]).reshape(groups, sets, -1)
+        totals[..., own:] = self._common_totals
         found: dict[Hashable, np.ndarray] = {ROOT: np.ascontiguousarray(totals[..., 0].T)[None, None]}
         for stack, place in zip(self.rows.stacks, self.rows.places, strict=True):
             found |= stack.statistics(totals[..., place])
@@ -134,7 +146,11 @@ class SideBySide:
             for stack, place in zip(rows.stacks, rows.places, strict=True)
         ]
         eta = np.concatenate(parts, axis=-1)
-        joint: np.ndarray = (eta.reshape(-1, eta.shape[-1]) @ rows.upright).reshape(*shares.shape, -1)
+        own = rows.common.start
+        apart = np.ascontiguousarray(eta[..., :own]).reshape(-1, own)
+        joint: np.ndarray = (apart @ rows.upright[:own]).reshape(*shares.shape, -1)
+        if own < eta.shape[-1]:
+            joint += eta[0, :, own:] @ rows.upright[own:]
         if self.pins is not None:
             joint += self.pins
         return joint

@@ -153,6 +153,11 @@ class Stack:
         parts = [node.family.natural(node.family.public(params[node.key], node.setting)) for node in self.nodes]
         return np.concatenate(parts, axis=-1)
 
+    @property
+    def common(self) -> int | None:
+        """From which feature on all groups have the same natural parameters and only totals over groups matter."""
+        return None
+
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
         """Totals of the features (groups x sets x features), as the statistics of every bundle."""
         if self.bundles[0].alone:
