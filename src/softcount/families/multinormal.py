@@ -200,14 +200,14 @@ class Multinormal(Family):
         return {"covariance": self.public(private, setting)["covariance"]}
 
     def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
-        d = scatter.shape[-1]
+        d, shape = scatter.shape[-1], scatter.shape
         if self.covariance == "tied":
-            scatter = np.broadcast_to(scatter.sum(axis=0, keepdims=True), scatter.shape)
-            rows = np.broadcast_to(rows.sum(axis=0, keepdims=True), rows.shape)
+            scatter, rows = scatter.sum(axis=0, keepdims=True), rows.sum(axis=0, keepdims=True)
         safe = np.where(rows > 0, rows, 1.0)[..., None, None]
         empty = hyper["whole"][..., None] * np.eye(d)
         covariance = np.where(rows[..., None, None] > 0, scatter / safe, empty)
-        return floored(self._limited(covariance), self._unit(hyper), float(hyper["floor"]))
+        found = floored(self._limited(covariance), self._unit(hyper), float(hyper["floor"]))
+        return np.array(np.broadcast_to(found, shape)) if self.covariance == "tied" else found
 
     def _limited(self, matrices: np.ndarray) -> np.ndarray:
         """Those parts of covariances, or of their slopes, that the form of a covariance has."""

@@ -190,6 +190,7 @@ class Block(Stack):
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         mean, covariance, _ = self.node.family.block_form(params[self.node.key])
+        covariance = covariance if self.common is None else covariance[:1]
         unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
         lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))
         dets = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1) + np.log(unit).sum(axis=-1)
@@ -238,6 +239,7 @@ def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray)
     first, second = upper(d)
     squares = precision[..., first, second] * np.where(first == second, -0.5, -1.0)
     constants = heights - d * HALF_LOG_2PI - 0.5 * (turned * turned).sum(axis=-1)
+    squares = np.broadcast_to(squares, (*mean.shape[:-1], squares.shape[-1]))
     return np.concatenate([constants[..., None], (precision @ mean[..., None])[..., 0], squares], axis=-1)
 
 

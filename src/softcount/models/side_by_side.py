@@ -277,7 +277,7 @@ class SideBySide:
         parts = []
         for x in self.bundles:
             for name, line in x.family.chart.items():
-                value = straight(params.bundles[x.name][name], line)
+                value = straight(_once(x, name, params.bundles[x.name][name]), line)
                 parts.append(_sets_first(value, _axis(x)))
         return np.concatenate(parts, axis=1)
 
@@ -287,7 +287,7 @@ class SideBySide:
         for x in self.bundles:
             own, axis = params.bundles[x.name], _axis(x)
             for name, line in x.family.chart.items():
-                shape = straight_shape(own[name].shape, line)
+                shape = straight_shape(_once(x, name, own[name]).shape, line)
                 weight: np.ndarray = np.ones(())
                 if x.name != ROOT and (line == "plain" or name not in x.family.shared_by_groups):
                     spread = roots.reshape(len(roots), *[1] * (axis - 1), -1)
@@ -304,10 +304,14 @@ class SideBySide:
         for x in self.bundles:
             own, axis = dict(like.bundles[x.name]), _axis(x)
             for name, line in x.family.chart.items():
-                shape = straight_shape(own[name].shape, line)
+                old = _once(x, name, own[name])
+                shape = straight_shape(old.shape, line)
                 size = int(np.prod(shape)) // shape[axis]
                 value = vectors[:, at : at + size].reshape(shape[axis], *shape[:axis], *shape[axis + 1 :])
-                own[name] = bent(value.transpose(*range(1, axis + 1), 0, *range(axis + 1, len(shape))), line, own[name])
+                there = bent(value.transpose(*range(1, axis + 1), 0, *range(axis + 1, len(shape))), line, old)
+                own[name] = (
+                    there if there.shape == own[name].shape else np.array(np.broadcast_to(there, own[name].shape))
+                )
                 at += size
             bundles[x.name] = x.family.within(own, self.hypers[x.name])
         return Params(bundles, like.places)
@@ -317,6 +321,11 @@ def shares_of(params: Params) -> np.ndarray:
     """(groups x sets): the share of every class in every set."""
     shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
     return shares
+
+
+def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:
+    """A parameter of every group; of one that all groups share, the first's."""
+    return value[:1] if name in bundle.family.shared_by_groups else value
 
 
 def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
