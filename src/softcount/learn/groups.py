@@ -230,16 +230,9 @@ class Task:
         judge, mend = partial(self.spoilt, imagined), partial(self.mended, imagined)
         bad, mend_sets = partial(self.spoilt_sets, imagined), partial(self.mended_sets, imagined, many)
         search = RaceSearch(
-            table,
-            ground,
-            self.plan,
-            judge,
-            mend,
-            spoilt_sets=bad,
-            mend_sets=mend_sets,
-            rough=self.rough,
-            one_each=one_each,
-        )
+            table, ground, self.plan, judge, mend,
+            spoilt_sets=bad, mend_sets=mend_sets, rough=self.rough, one_each=one_each,
+        )  # fmt: skip
         found = search.best(many, params, owners)
         notes += said if found is not None else []
         return found
@@ -260,7 +253,8 @@ class Task:
         """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
         model, plan = self.model, self.plan
         root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
-        alike = {key: prior for key, prior in priors.items() if prior == "row" or isinstance(prior, (int, float))}
+        plain = {key: prior for key, prior in priors.items() if isinstance(prior, (int, float, str))}
+        alike = {key: prior for key, prior in plain.items() if prior not in ("auto", "bdeu")}  # which know the groups
         known = self.prepared.kept.setdefault("hypers", {})
         hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
         found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
