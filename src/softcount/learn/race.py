@@ -101,14 +101,29 @@ class Race:
             self._look_ahead(params, fresh, higher)
 
     def _look_ahead(self, params: Params, fresh: Params, higher: np.ndarray) -> None:
-        """Take in the maps just made; leap where they lead somewhere, rest where they hardly move."""
-        many = self.many
-        points = many.vectors(params) if self._vectors is None else self._vectors
-        ends = many.vectors(fresh)
+        """Take in the maps just made; rest where they hardly move, leap where they lead somewhere."""
+        points = self.many.vectors(params) if self._vectors is None else self._vectors
+        ends = self.many.vectors(fresh)
         steps = ends - points
         if self.passes % OFTEN == 0 or len(self._weights) != self.sets:
-            self._weights = many.weights(self.here)
-        weights = self._weights
+            self._weights = self.many.weights(self.here)
+        self._remember(points, steps, higher)
+        heading, looked = self._heading(steps, self._weights)
+        ahead, along = heading * self._weights, steps * self._weights
+        square = (along * along).sum(axis=1)
+        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
+        ready = looked & higher & (stretch > 0)
+        self._rest(square, stretch, ready)
+        self._vectors = ends if higher.all() or not self.leaping else None
+        length = np.sqrt((ahead * ahead).sum(axis=1))
+        ready &= np.isfinite(length) & ~self.arrived
+        if self.leaping and ready.any():
+            far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
+            self._leap(np.where(ready[:, None], points + far[:, None] * heading, ends), ready)
+            self._longest = np.where(ready & (far < 1.0), 2.0 * self._longest, self._longest)
+
+    def _remember(self, points: np.ndarray, steps: np.ndarray, higher: np.ndarray) -> None:
+        """How the last maps bent from one to the next; nothing of what came before a leap in vain."""
         for known in self._known:
             known &= higher  # the ground was not what the earlier maps made of it
         self._longest = np.where(higher, self._longest, np.maximum(self._longest / 2, 2.0))
@@ -121,30 +136,21 @@ class Race:
                 kept.append(new)
                 del kept[:-MEMORY]
         self._last = points, steps, higher
-        heading, looked = self._heading(steps, weights)
-        ahead, along = heading * weights, steps * weights
-        square = (along * along).sum(axis=1)
-        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
-        self._slowness = slow = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
+
+    def _rest(self, square: np.ndarray, stretch: np.ndarray, ready: np.ndarray) -> None:
+        """Sets whose gain still to come is little twice in a row have arrived."""
+        self._slowness = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
         with np.errstate(invalid="ignore"):
             sure = 0.5 * self.mass * square / np.maximum(1.0, np.abs(self.heights - self.units))
-            little = looked & higher & (stretch > 0) & (sure * slow <= self.tol) | (sure <= NOTHING * self.tol)
+            little = ready & (sure * self._slowness <= self.tol) | (sure <= NOTHING * self.tol)
         self._calm = np.where(little, self._calm + 1, 0)
         self.arrived |= self._calm >= CALM
-        self._vectors = ends
-        if not self.leaping:
-            return
-        length = np.sqrt((ahead * ahead).sum(axis=1))
-        far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
-        leaping = looked & higher & (stretch > 0) & np.isfinite(length) & ~self.arrived
-        if not leaping.any():
-            self._vectors = ends if higher.all() else None
-            return
-        self._longest = np.where(leaping & (far < 1.0), 2.0 * self._longest, self._longest)
-        there = np.where(leaping[:, None], points + far[:, None] * heading, ends)
-        leap = many.moved(there, self.mapped)
-        self.upcoming = leap if leaping.all() else many.either(leaping, leap, self.mapped)
-        self._leapt, self._vectors = leaping, None
+
+    def _leap(self, there: np.ndarray, which: np.ndarray) -> None:
+        """Try these places next, of the other sets what their maps came to."""
+        leap = self.many.moved(there, self.mapped)
+        self.upcoming = leap if which.all() else self.many.either(which, leap, self.mapped)
+        self._leapt, self._vectors = which, None
 
     def _heading(self, steps: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From here to where the maps would come to rest, and for which sets there is anything to tell it by."""

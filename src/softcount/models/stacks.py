@@ -437,17 +437,12 @@ class Codes(Stack):
         return np.concatenate(tables, axis=-1)
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
-        ends = np.cumsum([bundle_width(node) for node in self.nodes])[:-1]
+        ends = np.cumsum([node.family.width(node.setting) for node in self.nodes])[:-1]
         parts = np.split(totals, ends, axis=-1)
         return {
             bundle.name: np.stack([parts[place] for place in np.arange(len(self.nodes))[at]], axis=1)
             for bundle, at in self.positions()
         }
-
-
-def bundle_width(node: Node) -> int:
-    """How many features a node has."""
-    return node.family.width(node.setting)
 
 
 def _starts(sizes: list[int]) -> np.ndarray:
