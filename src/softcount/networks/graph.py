@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
+from typing import cast
 
 from softcount.errors import DataError
 
@@ -138,7 +139,7 @@ class Graph:
     def _places(self, names: Name | Iterable[Name]) -> set[int]:
         if isinstance(names, (list, set, frozenset)) or (isinstance(names, tuple) and names not in self.number):
             return {self.place(name) for name in names}
-        return {self.place(names)}
+        return {self.place(cast(Name, names))}
 
     @property
     def skeleton(self) -> set[frozenset[Name]]:
