@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.kernels import lanes
 from softcount.kernels.jit import register_jitable
-from softcount.kernels.lanes import WIDTH, fill, fused, load, load_part, padded, store, store_part, where_leading
+from softcount.kernels.lanes import WIDTH, fill, fused, load, load_part, store, store_part, where_leading
 
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # 32 bits of ln 2, so that k * LN2_HIGH is exact
@@ -65,18 +65,21 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
     rows, groups = joint.shape
     peaks = np.empty(rows)
     evidence = np.empty(rows)
-    width = padded(groups)
-    tile = max(WIDTH, SCRATCH // max(width, 1))
-    powers = lanes.aligned_zeros(tile * width)
+    tile = max(WIDTH, SCRATCH // max(groups, 1))
+    powers = lanes.aligned_zeros(tile * groups + 2 * WIDTH)
     # Read a tile, then write it: a load beside a fresh masked store stalls (1,000,000 x 2 took 63 ms, now 16).
     for start in range(0, rows, tile):
         stop = min(start + tile, rows)
         for i in range(start, stop):
             peaks[i] = row_peak(joint, i)
-            evidence[i] = row_exp(joint, i, peaks[i], powers, (i - start) * width)
+            row_below_peak(joint, i, peaks[i], powers, (i - start) * groups)
+        # End to end, so that no lane is empty: of ten groups two registers to a row would be more than a third idle.
+        for at in range(0, (stop - start) * groups, WIDTH):
+            store(powers, at, exp_lanes(load(powers, at)))
         for i in range(start, stop):
+            evidence[i] = row_sum(powers, (i - start) * groups, groups)
             share = 1.0 if weights is None else weights[i]
-            row_put(joint, i, share / evidence[i] if evidence[i] > 0.0 else 0.0, powers, (i - start) * width)
+            row_put(joint, i, share / evidence[i] if evidence[i] > 0.0 else 0.0, powers, (i - start) * groups)
     for i in range(0, rows, WIDTH):
         total = load_part(peaks, i, rows - i) + log_lanes(load_part(evidence, i, rows - i))
         store_part(evidence, i, total, rows - i)
@@ -96,15 +99,20 @@ def row_peak(joint: np.ndarray, row: int) -> float:
 
 
 @register_jitable
-def row_exp(joint: np.ndarray, row: int, peak: float, powers: np.ndarray, at: int) -> float:
-    """Put exp(row - peak) into `powers` from `at` on; its sum comes back."""
+def row_below_peak(joint: np.ndarray, row: int, peak: float, powers: np.ndarray, at: int) -> None:
+    """Put row - peak into `powers` from `at` on, and anything into the rest of the last register."""
     groups = joint.shape[1]
     shift = fill(peak if peak > -np.inf else 0.0)
+    for g in range(0, groups, WIDTH):
+        store(powers, at + g, load_part(joint, row * groups + g, groups - g) - shift)
+
+
+@register_jitable
+def row_sum(powers: np.ndarray, at: int, groups: int) -> float:
+    """The sum of a row's powers."""
     total = fill(0.0)
     for g in range(0, groups, WIDTH):
-        power = exp_lanes(load_part(joint, row * groups + g, groups - g) - shift)
-        store(powers, at + g, power)
-        total = total + where_leading(groups - g, power, fill(0.0))
+        total = total + where_leading(groups - g, load(powers, at + g), fill(0.0))
     return float(lanes.sum_of(total))
 
 
