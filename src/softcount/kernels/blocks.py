@@ -22,6 +22,10 @@ from softcount.kernels.reference_blocks import Sums, anchored, by_column, featur
 TILE = 192
 """Rows to a tile: 200,000 x 16 under 16 groups took 45 ms an E-step, with 256 rows 61 ms, with 96 rows 49 ms."""
 
+FEW_PRODUCTS = 256
+"""Groups times features up to which a tile is multiplied here: calling BLAS takes longer, and its callers wait for each
+other (2,000,000 x 1 under 2 groups took two threads longer than one)."""
+
 FAINTEST = -640.0
 """Log of the least membership that counts, against the row's largest: products of cells with smaller ones may be
 subnormal numbers, on which processors are slow."""
@@ -73,15 +77,45 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
         else:
             heavy[: stop - start] = weights[start:stop]
         heavy[stop - start :] = 0.0
-        np.dot(eta, features, joint)
+        put_scores(eta, features, joint)
         likelihood, lost = two_sum(likelihood, shared_out(joint, heavy))
         rest += lost
-        np.dot(features, joint.T, part[:size].reshape(n_features, groups))
+        put_counts(features, joint, part[:size].reshape(n_features, groups))
         for at in range(0, padded(size), WIDTH):
             add_to_pair(high, low, at, load(part, at))
     if np.isfinite(likelihood):
         likelihood += rest
     return high[:size].reshape(n_features, groups), low[:size].reshape(n_features, groups), likelihood
+
+
+@register_jitable
+def put_scores(eta: np.ndarray, features: np.ndarray, joint: np.ndarray) -> None:
+    """A tile's scores (groups, rows): natural parameters times features."""
+    groups, n_features = eta.shape
+    if eta.size > FEW_PRODUCTS:
+        np.dot(eta, features, joint)
+        return
+    for g in range(groups):
+        for i in range(0, TILE, WIDTH):
+            total = fill(eta[g, 0]) * load(features, i)
+            for f in range(1, n_features):
+                total = fill(eta[g, f]) * load(features, f * TILE + i) + total
+            store(joint, g * TILE + i, total)
+
+
+@register_jitable
+def put_counts(features: np.ndarray, joint: np.ndarray, part: np.ndarray) -> None:
+    """A tile's counts (features, groups): features times memberships."""
+    n_features, groups = part.shape
+    if part.size > FEW_PRODUCTS:
+        np.dot(features, joint.T, part)
+        return
+    for g in range(groups):
+        for f in range(n_features):
+            total = fill(0.0)
+            for i in range(0, TILE, WIDTH):
+                total = load(joint, g * TILE + i) * load(features, f * TILE + i) + total
+            part[f, g] = sum_of(total)
 
 
 @register_jitable
