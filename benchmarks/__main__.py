@@ -44,7 +44,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         "benchmarks", description=f"Times on this machine.\n\n{listed}", formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=NAMES)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each thing is timed (5); the best counts")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each thing is timed (3); the best counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     asked = parser.parse_args(given)
     for name, _, words in (each.partition("/") for each in asked.names):

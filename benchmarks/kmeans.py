@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.timing import Bound, Ratio, Result, gemm, race, ratios
+from benchmarks.timing import Bound, Result, gemm, race, ratios, second_core
 
 ROWS, COLUMNS, CENTRES = 300_000, 32, 64
 MOST = 300
@@ -82,10 +82,6 @@ def differences(table: np.ndarray, start: np.ndarray, iterations: int) -> Iterat
     ):
         beside = f"ours {own:.6f} after {mine.n_iter_} updates, theirs {other:.6f}"
         yield Bound(f"k-means, cost beyond that of {name}", (own - other) / other, "relative", 1e-6, beside)
-
-
-def second_core(work: str, best: dict[tuple[str, int], float]) -> Ratio:
-    return Ratio(f"{work}: a second core", 2, best["ours", 2], best["ours", 1], "one core", 1.6)
 
 
 def run(rounds: int) -> Iterator[Result]:
