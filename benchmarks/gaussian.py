@@ -126,7 +126,7 @@ def _race(
         f"{PEER} short": peer(table, start, full, PEER_SHORT),
         f"{PEER} long": peer(table, start, full, PEER_LONG),
     }
-    return per_iteration(race(contestants | limits, rounds))
+    return per_iteration(race(contestants | limits, min(rounds, 2)))
 
 
 def _full(rounds: int) -> Iterator[Ratio | Bound]:
