@@ -1,0 +1,154 @@
+"""A network of discrete nodes: checked when it is made, asked for probabilities, drawn from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from networks.drawn_networks import drawn_network
+from softcount.errors import DataError
+from softcount.networks.graph import Graph
+from softcount.networks.network import Network
+
+WET = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")], ["Rain", "Sprinkler", "Wet"])
+LEVELS = [("no", "yes"), ("off", "on", "broken"), ("dry", "wet")]
+
+
+def tables() -> list[Any]:
+    wet = np.full((2, 3, 2), 0.5)
+    return [[0.8, 0.2], [0.5, 0.25, 0.25], wet]
+
+
+def refusal(levels: Any, tables: Any, graph: Graph = WET) -> str:
+    with pytest.raises(DataError) as caught:
+        Network(graph, levels, tables)
+    return str(caught.value)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+def test_log_probabilities_are_products_of_table_cells(seed: int, nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    network = drawn_network(rng, nodes, zeros=0.2)
+    codes = np.stack([rng.integers(0, size, 20) for size in network.sizes], axis=1)
+    for row, log in zip(codes, network.log_prob(codes), strict=True):
+        product = 1.0
+        for family, table in zip(network.graph.families, network.tables, strict=True):
+            product *= table[tuple(row[node] for node in family)]
+        assert np.exp(log) == pytest.approx(product, rel=1e-12, abs=0)
+
+
+@given(st.integers(0, 10_000))
+def test_the_probabilities_of_all_rows_sum_to_one(seed: int) -> None:
+    network = drawn_network(np.random.default_rng(seed), 5, zeros=0.2)
+    rows = np.indices(network.sizes).reshape(len(network.sizes), -1).T
+    assert np.exp(network.log_prob(rows)).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_sizes_and_free_parameters() -> None:
+    network = Network(WET, LEVELS, tables())
+    assert network.sizes == (2, 3, 2)
+    assert network.n_parameters == 1 + 2 + 6
+
+
+def test_drawn_rows_have_the_probabilities_of_the_network() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        network = drawn_network(rng, 4, zeros=0.2)
+        codes = network.sample(20_000, rng)
+        rows = np.indices(network.sizes).reshape(4, -1).T
+        expected = 20_000 * np.exp(network.log_prob(rows))
+        met = np.bincount(np.ravel_multi_index(tuple(codes.T), network.sizes), minlength=len(rows))
+        assert (met[expected == 0] == 0).all()
+        assert (np.abs(met - expected) < 5 + 6 * np.sqrt(expected)).all()
+
+
+def test_a_level_without_probability_is_never_drawn_even_where_sums_are_rounded() -> None:
+    class AlmostOne(np.random.Generator):
+        def random(self, n: int) -> np.ndarray:  # type: ignore[override]
+            return np.full(n, np.nextafter(1, 0))
+
+    third = 0.33333333
+    network = Network(Graph.of([], ["a"]), [list("xyzu")], [[third, third, third, 0.0]])
+    assert network.sample(3, AlmostOne(np.random.PCG64(1))).tolist() == [[2]] * 3
+
+
+def test_the_same_seed_draws_the_same_rows() -> None:
+    network = drawn_network(np.random.default_rng(1), 7)
+    one, two = (network.sample(50, np.random.default_rng(3)) for _ in range(2))
+    assert (one == two).all()
+    assert network.sample(0, np.random.default_rng(3)).shape == (0, 7)
+
+
+def test_sums_off_by_rounding_are_mended_and_others_keep_their_bits() -> None:
+    given = [[0.8, 0.2], [0.3333335, 0.3333335, 0.3333335], np.full((2, 3, 2), 0.5)]
+    network = Network(WET, LEVELS, given)
+    assert network.tables[0].tolist() == [0.8, 0.2]
+    assert network.tables[1].sum() == 1.0
+    again = Network(WET, network.levels, network.tables)
+    assert all(map(np.array_equal, network.tables, again.tables))
+
+
+def test_tables_are_copies_that_nobody_changes() -> None:
+    given = tables()
+    network = Network(WET, LEVELS, given)
+    given[2][0, 0] = 7
+    assert network.tables[2].max() == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        network.tables[2][0, 0, 0] = 1
+
+
+def test_a_bad_sum_is_named_with_its_configuration() -> None:
+    bad = tables()
+    bad[2][1, 2] = [0.5, 0.4]
+    said = refusal(LEVELS, bad)
+    assert said == "the table of node 'Wet' where Rain = 'yes', Sprinkler = 'broken' sums to 0.9 instead of 1."
+    assert refusal(LEVELS, [[0.5, 0.4], *tables()[1:]]) == "the table of node 'Rain' sums to 0.9 instead of 1."
+    assert refusal(LEVELS, [[0.5, 0.499998], *tables()[1:]])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.1, -1e-9, 1.5])
+def test_what_is_no_probability_is_refused(value: float) -> None:
+    said = refusal(LEVELS, [[1 - value, value], *tables()[1:]])
+    assert "'Rain'" in said
+    assert "no probability" in said
+
+
+def test_shapes_levels_and_lengths_that_do_not_fit_are_refused() -> None:
+    sound = tables()
+    assert "(3, 2, 2)" in refusal(LEVELS, [*sound[:2], np.full((3, 2, 2), 0.5)])
+    assert "for 2" in refusal(LEVELS, sound[:2])
+    assert "for 2" in refusal(LEVELS[:2], sound)
+    assert "no array of numbers" in refusal(LEVELS, [["a", "b"], *sound[1:]])
+    assert "no array of numbers" in refusal(LEVELS, [[[1], [1, 2]], *sound[1:]])
+    assert "same name" in refusal([("no", "no"), *LEVELS[1:]], sound)
+    assert "at least one" in refusal([(), *LEVELS[1:]], sound)
+    assert "list of texts" in refusal([(0, 1), *LEVELS[1:]], sound)
+    assert "list of texts" in refusal(["no", *LEVELS[1:]], sound)
+
+
+def test_a_node_with_more_parents_than_an_array_has_axes_is_refused() -> None:
+    graph = Graph.of([(place, "child") for place in range(64)])
+    assert "64 parents" in refusal([["x"]] * 65, [[1.0]] * 65, graph)
+
+
+def test_codes_that_are_none_are_refused_with_row_and_node() -> None:
+    network = Network(WET, LEVELS, tables())
+    for bad, said in [
+        ([[0, 0, 0], [0, 3, 0]], "row 1 has the code 3 for node 'Sprinkler'; its codes are 0 to 2"),
+        ([[0, -1, 0]], "row 0 has the code -1"),
+        ([[0, 0]], "3 nodes"),
+        ([[0.0, 0.0, 0.0]], "whole numbers"),
+        ([0, 0, 0], "rows x 3"),
+    ]:
+        with pytest.raises(DataError, match=said):
+            network.log_prob(bad)  # type: ignore[arg-type]
+
+
+def test_names_that_are_the_same_as_text_cannot_be_written() -> None:
+    network = Network(Graph.of([], [1, "1"]), [["a"], ["a"]], [[1.0], [1.0]])
+    with pytest.raises(DataError, match="same as text"):
+        network.text_names()
