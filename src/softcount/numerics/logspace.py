@@ -73,6 +73,8 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
     start, steps = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(n, dtype=float))
     with np.errstate(invalid="ignore"):  # inf - inf where both are zero, which is 0 below
         small = gammaln(start + steps) - gammaln(start)
+    if (start < SERIES_FROM).all():
+        return plain(np.where(steps == 0, 0.0, small))
     far = np.maximum(start, SERIES_FROM)
     large = steps * np.log(far) + (far + steps - 0.5) * np.log1p(steps / far) - steps
     large = large + stirling_rest(far + steps) - stirling_rest(far)
