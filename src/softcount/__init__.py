@@ -17,6 +17,8 @@ _NAMES = {
     "estimators.gaussian_mixture": "GaussianMixture",
     "estimators.k_means": "KMeans SphericalKMeans",
     "estimators.bag_of_words": "BagOfWords",
+    "estimators.bayes_net": "BayesNet",
+    "estimators.net_averages": "average",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
     "Normal Poisson Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -16,6 +16,14 @@ from softcount.counts import ROOT
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
+from softcount.estimators.dependent_columns import (
+    check_dependence,
+    keep_loaded,
+    keep_network,
+    log_of,
+    network_like,
+    with_dependence,
+)
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
@@ -35,6 +43,9 @@ from softcount.table.schema import Key, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
+if TYPE_CHECKING:
+    from softcount.estimators.bayes_net import BayesNet
+
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
@@ -46,6 +57,7 @@ class KnownColumns:
     declared: Declared | None = None
 
 
+@with_dependence
 class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes: columns of any kind, independent given the class.
 
@@ -58,6 +70,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
     for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
     the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
     are those of the model before calibration.
+
+    `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
+    `network_`); numbers are then cut into intervals where the classes change.
 
     >>> import numpy as np
     >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
@@ -80,11 +95,15 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         missing: Any = None,
         n_jobs: int | None = None,
         calibration: str | None = None,
+        dependence: str | None = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Learn from rows and their classes, in one pass if every class is known."""
+        if self.dependence is not None:
+            self._check_settings()
+            return self._keep_network(network_like(self).fit(X, y, sample_weight))
         self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
 
@@ -137,18 +156,30 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
             raise DataError("unlabelled_weight must be finite.")
         if self.calibration is not None:
             check_method(self.calibration)
+        check_dependence(self)
 
     def _class_plan(self, target: Any) -> Plan:
         stop = Stop(self.max_iter, self.tol)
         more = {"class_prior": self.class_prior, "unlabelled_weight": self.unlabelled_weight, "target": target}
         return self._plan(stop, **more)
 
-    def _keep(self, fitted: Fitted) -> None:
+    def _keep_network(self, net: BayesNet) -> NaiveBayes:
+        keep_network(self, net)
+        return self
+
+    def _keep(self, fitted: Any) -> None:
+        if not isinstance(fitted, Fitted):
+            keep_loaded(self, fitted)
+            return
         self.fitted_ = fitted
+        self.network_ = None
         self.classes_ = inputs.class_array(fitted.classes or [])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
+        if self.dependence is not None:
+            net = self.network_ or network_like(self)
+            return self._keep_network(net.partial_fit(X, y, sample_weight))
         first = not hasattr(self, "fitted_")
         if first:
             fitted = uncalibrated(self._learn(X, y, sample_weight, parts=True), self.calibration)
@@ -197,6 +228,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         check_is_fitted(self, "fitted_")
         check_is_fitted(other, "fitted_")
         merged = type(self)(**self.get_params(deep=False))
+        if self.network_ is not None and other.network_ is not None:
+            return merged._keep_network(self.network_.merge(other.network_))
         merged.fitted_ = self.fitted_
         merged._join(other.fitted_)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -207,10 +240,16 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
         """Take rows that were learned from back out of the counts."""
         check_is_fitted(self, "fitted_")
+        if self.network_ is not None:
+            return self._keep_network(self.network_.forget(X, y, sample_weight))
         gone = self._more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
         self._join(gone, -1.0, growing(self.fitted_.schema))
         return self
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
+        return super().predict_log_proba(X) if self.dependence is None else log_of(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each row."""
@@ -263,6 +302,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         """Passes of EM over unlabelled rows; one where every label is known."""
         return max(self.fitted_.n_iter, 1)
 
+    network_: BayesNet | None = None
+    """The network of columns that depend on each other; None where they do not."""
     class_prior_: np.ndarray = attribute(
         "shares", "The share of each class, as it is taken to be before a row is read."
     )
@@ -270,6 +311,8 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
     @property
     def class_count_(self) -> np.ndarray:
         """The weight of the rows of each class."""
+        if self.network_ is not None:
+            return self.network_.class_count_
         return self.fitted_.counts[ROOT]
 
 

@@ -10,14 +10,17 @@ import numpy as np
 import softcount
 from softcount.errors import ModelFileError
 from softcount.estimators.bag_of_words import load_bag
+from softcount.estimators.net_structure import graph_of
 from softcount.files.archive import naming, read
 from softcount.files.centres_part import centres_of, holds_centres, save_centres
 from softcount.files.json_document import key_of, nested_document, nested_from, plain
 from softcount.files.model_file import family_document, family_from, load_model, prior_document, prior_from, save_model
 from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted_net import FittedNet
+from softcount.networks.network import Network
 
-KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture")
+KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture", "BayesNet")
 CLUSTERING = ("KMeans", "SphericalKMeans")
 """The estimators that a file may name: public ones, never a class to import."""
 LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose")
@@ -74,6 +77,23 @@ def kinds_document(kinds: Any) -> Any:
     return {"columns": [[plain(key), kinds_document(said)] for key, said in kinds.items()]}
 
 
+def setting_prior(prior: Any) -> Any:
+    """A prior as JSON; that of an older network is in the counts it imagines, and 1 row in the settings."""
+    return 1.0 if isinstance(prior, Network) or hasattr(prior, "network_") else prior_document(prior)
+
+
+def edges_document(edges: Any) -> Any:
+    """Edges as JSON: a word, or pairs."""
+    if edges is None or isinstance(edges, str):
+        return edges
+    return nested_document([tuple(edge) for edge in graph_of(edges).edges])
+
+
+def edges_from(value: Any) -> Any:
+    """Edges back from JSON."""
+    return [tuple(key_of(name) for name in edge) for edge in value] if isinstance(value, list) else value
+
+
 def kinds_from(value: Any) -> Any:
     """The user's kinds back from JSON."""
     if value is None or isinstance(value, str):
@@ -83,8 +103,13 @@ def kinds_from(value: Any) -> Any:
     return family_from(value, "every column")
 
 
-DOCUMENTS: dict[str, Callable[[Any], Any]] = {"prior": prior_document, "kinds": kinds_document}
-READERS: dict[str, Callable[[Any], Any]] = {"prior": prior_from, "kinds": kinds_from, "fixed": nested_from}
+DOCUMENTS: dict[str, Callable[[Any], Any]] = {
+    "prior": setting_prior, "kinds": kinds_document, "edges": edges_document, "hidden": nested_document,
+}  # fmt: skip
+READERS: dict[str, Callable[[Any], Any]] = {
+    "prior": prior_from, "kinds": kinds_from, "fixed": nested_from, "edges": edges_from, "hidden": nested_from,
+    "cut": nested_from, "required": edges_from, "forbidden": edges_from,
+}  # fmt: skip
 """How settings that JSON cannot hold as they are become documents, and come back."""
 
 
@@ -97,14 +122,17 @@ def load_estimator(path: Any) -> Any:
         return load_bag(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
-        name = about.get("name", "Mixture" if fitted.classes is None else "NaiveBayes")
+        usual = "Mixture" if fitted.classes is None else "NaiveBayes"
+        name = about.get("name", usual if isinstance(fitted, Fitted) else "BayesNet")
         if name not in KNOWN:
             raise ModelFileError(f"the estimator {name!r} is not known to this version.")
-        settings = dict(about.get("settings", _settings_of(fitted)))
+        settings = dict(about["settings"] if "settings" in about else _settings_of(fitted))
         settings |= {name: READERS[name](value) for name, value in settings.items() if name in READERS}
         estimator = getattr(softcount, name)(**settings)
         estimator._check_settings()
-        estimator._keep(fitted)
+        if isinstance(fitted, Fitted) == (name == "BayesNet" or settings.get("dependence") is not None):
+            raise ModelFileError(f"the estimator {name!r} is not one for this model.")
+        estimator._keep(fitted if isinstance(fitted, Fitted) else FittedNet.of(fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
 
@@ -120,6 +148,10 @@ def _restore_columns(estimator: Any, columns: Any, fitted: Any) -> None:
     if columns is None:
         columns = {"n": len(keys), "names": keys if all(isinstance(k, str) for k in keys) else None}
     number, names = int(columns["n"]), columns["names"]
-    if (not fitted.bag and number != len(keys)) or number < 0 or (names is not None and names != keys):
+    if (
+        (not getattr(fitted, "bag", False) and number != len(keys))
+        or number < 0
+        or (names is not None and names != keys)
+    ):
         raise ModelFileError("its estimator was fitted on other columns than its model has.")
     _keep_columns(estimator, number, names)

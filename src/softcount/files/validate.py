@@ -72,7 +72,7 @@ def check_model(model: Learned) -> None:
     usual = model.model.nodes.hypers(model.counts, dict.fromkeys(model.imagined.hypers, 1.0))
     for leaf in model.model.nodes.columns:
         hyper = model.imagined.hypers[leaf.key]
-        _check_alike(leaf.key, usual[leaf.key], hyper)
+        _check_alike(leaf.key, usual[leaf.key], hyper, leaf.setting.groups)
         wrong = leaf.family.check_hyper(hyper)
         if wrong:
             raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
@@ -112,10 +112,12 @@ def _check_fixed(model: Learned) -> None:
                 raise ModelFileError(f"column {key!r}: the {name} that was fixed is not the one it has.")
 
 
-def _check_alike(key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> None:
-    """The parameters are named and shaped as they would be."""
+def _check_alike(
+    key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray], groups: int | None = None
+) -> None:
+    """The parameters are named and shaped as they would be; what is imagined may differ between groups."""
     if set(expected) != set(found):
         raise ModelFileError(f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
     for name, value in expected.items():
-        if found[name].shape != value.shape:
+        if found[name].shape not in (value.shape, (groups, *value.shape)):
             raise ModelFileError(f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.")

@@ -97,8 +97,8 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
         raise DataError(
             "the classes of one model are text and those of the other are not. Fit both with one or the other."
         )
-    schema = _united_schema(left.model.schema, right.model.schema, grow)
-    leaves = [_united_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
+    schema = united_schema(left.model.schema, right.model.schema, grow)
+    leaves = [united_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
     return left.model.with_leaves(tuple(leaves), len(classes), schema), classes
 
 
@@ -106,8 +106,8 @@ def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Co
     """A model and its counts with room for the levels and words that an older model brings as a prior."""
     if not isinstance(prior, Older):
         return model, counts
-    schema = _united_schema(model.schema, prior.model.model.schema, None)
-    leaves = tuple(_united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
+    schema = united_schema(model.schema, prior.model.model.schema, None)
+    leaves = tuple(united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
     wider = model.with_leaves(leaves, schema=schema)
     moved = {
         new.key: new.family.moved(counts.arrays[new.key], old.family, old.setting, new.setting)
@@ -116,7 +116,8 @@ def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Co
     return wider, Counts({**counts.arrays, **moved}, counts.rows, counts.log_likelihood, counts.notes)
 
 
-def _united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
+def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
+    """The left schema with the levels and words of both."""
     known = {spec.key: spec for spec in right.fields}
     for spec in left.used:
         other = known.get(spec.key)
@@ -129,7 +130,8 @@ def _united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) ->
     return left
 
 
-def _united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
+def united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
+    """A leaf with the levels that a schema has."""
     family, setting = leaf.family.united(leaf.setting, [schema[column] for column in leaf.columns], groups)
     return replace(leaf, family=family, setting=setting)
 

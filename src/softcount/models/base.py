@@ -175,6 +175,33 @@ class ClassModel(Model):
         """One leaf's own values in a chunk: codes, numbers, a block of numbers, or sparse counts."""
 
 
+class GraphModel(Model):
+    """A model whose nodes depend on each other, some of them hidden or not seen in every row."""
+
+    schema: Schema
+
+    @property
+    @abstractmethod
+    def has_hidden(self) -> bool:
+        """Whether some node is never seen, so that EM may come to several tops."""
+
+    @abstractmethod
+    def seen(self, ready: Any) -> Counts:
+        """Counts, by node, of what rows show without anything being guessed."""
+
+    @abstractmethod
+    def holes_in(self, ready: Any) -> bool:
+        """Whether EM has something to guess in these rows."""
+
+    def unseen_notes(self, counts: Counts) -> list[str]:
+        """What is to be said of groups that no row is in."""
+        return []
+
+    @abstractmethod
+    def drawn_start(self, ready: Any, imagined: Imagined, rng: np.random.Generator) -> Params:
+        """Parameters to climb from, in which the levels of what is hidden differ; nothing is impossible in them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Model, imagined counts and prepared rows: all that the driver, the starts and the search ever see."""

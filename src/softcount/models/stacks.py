@@ -82,6 +82,11 @@ class Stack:
         """One node's own values: a column, or a block of them."""
         return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
 
+    def there(self, data: Any) -> np.ndarray:
+        """Which rows have something in the one column of this stack."""
+        values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float)
+        return np.asarray(~np.isnan(values.reshape(len(values), -1)).all(axis=1))
+
     def base(self, data: Any) -> np.ndarray | float:
         """The part of each row's log-density that no group changes."""
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)

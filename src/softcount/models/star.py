@@ -297,17 +297,19 @@ def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]
         if kind in SHARED and not wide:
             shared[kind].append(bundle)
         else:
-            alone.append((kind, bundle))
+            alone.append(bundle)
     for kind, bundles in shared.items():
         if bundles:
             own = sorted((node for bundle in bundles for node in bundle.nodes), key=lambda node: order[node.key])
             places = tuple(schema.places[node.key] for node in own)
             yield STACKS[kind](kind, tuple(own), tuple(bundles), places, kernels)
-    for kind, bundle in alone:
-        yield _apart(kind, bundle, schema, kernels)
+    for bundle in alone:
+        yield stack_apart(bundle, schema, kernels)
 
 
-def _apart(kind: str, bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
+def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
+    """The stack of one bundle by itself."""
+    kind = _kind(bundle)
     columns = [column for node in bundle.nodes for column in node.columns]
     places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)
     return STACKS[kind]((kind, bundle.name), bundle.nodes, (bundle,), places, kernels)

@@ -104,7 +104,7 @@ def end_to_end(parts: list[Any]) -> Any:
     return SparseRows.joined(parts)
 
 
-def rows_of(data: Any, rows: slice) -> Any:
+def rows_of(data: Any, rows: slice | np.ndarray) -> Any:
     """Some rows of what a stack keeps of a chunk."""
     if isinstance(data, tuple):
         return tuple(None if part is None else part[rows] for part in data)

@@ -1,0 +1,498 @@
+"""Bayesian networks as an estimator: learned from tables with holes, asked about any node, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.estimators.class_reports import arrow_table
+from softcount.estimators.inputs import attribute
+from softcount.estimators.net_levels import chosen_levels, network_evidence
+from softcount.estimators.net_priors import network_priors, prior_levels, start_of
+from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, structure_of
+from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
+from softcount.fitted.net_rows import explained_rows, surprises
+from softcount.fitted.node_table import NodeTable
+from softcount.learn.evidence import bic
+from softcount.learn.networks import GraphStarts, fit_network
+from softcount.learn.plan import Plan
+from softcount.learn.rules import Stop
+from softcount.models.align_net import aligned_to, refuse_below_zero, refuse_hidden, united_net
+from softcount.models.declared import read_kinds
+from softcount.models.declared_net import DeclaredNet
+from softcount.models.net import Net
+from softcount.networks.dependence import Dependence
+from softcount.networks.network import Network
+from softcount.run.threads import Threads
+from softcount.table import MISSING, Table, open_table
+from softcount.table.names import apart, labels
+from softcount.table.schema import Key, Kind
+
+CLASS = "(class)"
+"""What the node of a class is called that came without a name."""
+SCORES = ("bic", "bdeu")
+
+
+class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A Bayesian network of a table's columns, of hidden nodes, and of the class.
+
+    `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
+    how to find them: "naive", "tan", "joint" (with y), "chow-liu", "search" (by `criterion`, "bic" or "bdeu"). `hidden`
+    names nodes that no column shows with the number or the names of their levels. Numbers that something depends on are
+    cut into levels (`cut` says how many, or where); other numbers follow their parents by the family of their kind.
+
+    >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
+    >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
+    >>> round(net.query("Rain", {"Wet": "yes"})["yes"], 3)
+    0.759
+    """
+
+    fitted_: FittedNet
+
+    def __init__(  # noqa: PLR0913 - what can be said of a network
+        self,
+        edges: Any = None,
+        hidden: Any = None,
+        prior: Any = 1.0,
+        estimate: str = "mean",
+        init: Any = None,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        n_init: int = 10,
+        accelerate: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        kinds: Any = None,
+        cut: Any = None,
+        equivalent_sample_size: float = 1.0,
+        criterion: str = "bic",
+        required: Any = (),
+        forbidden: Any = (),
+        max_parents: int | None = None,
+        missing: Any = None,
+    ) -> None:
+        inputs.keep_settings(self, locals())
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn structure (where it is to be found) and tables; by EM where something is not seen.
+
+        `y` are the classes of rows or the name of their column: a node like the others, which `predict` is for.
+        """
+        self._check_settings()
+        table, target, classes = self._opened(X, y, sample_weight)
+        structure = structure_of(self.edges, target, self._search_settings())
+        self._keep(self._learned(table, self._declared(table, target, classes, structure)))
+        return self
+
+    def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
+        """The table, what the node of the class is called, and its levels where they came as labels."""
+        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), True)
+        column = y if isinstance(y, str) and inputs.is_table(X) else None
+        weights = inputs.weights_of(sample_weight, data)
+        classes, codes = (None, None) if y is None or column else inputs.labels_with_weight(y, data, weights)
+        data, weights, codes = inputs.without_zeros(data, weights, codes)
+        declared = read_kinds(self.kinds)
+        forced = {key: kind for key, kind in inputs.declared_kinds(data).items() if key != column} | declared.forced
+        levels = {key: own for key, own in prior_levels(self.prior).items() if key in inputs.known_columns(data)}
+        opening = partial(
+            open_table, data, levels=levels, missing=self._missing(), target=column, labels=codes, weights=weights
+        )
+        kinds = {key: Kind.CATEGORICAL for key in levels} | forced
+        table = opening(kinds=kinds)
+        idle = self._named_but_idle(table)
+        if idle:  # a column of one value says little, but somebody asked for it
+            table = opening(kinds=dict.fromkeys(idle, Kind.CATEGORICAL) | kinds)
+        inputs.remember_columns(self, table, data)
+        target = column
+        if y is not None and column is None:
+            target = apart(str(getattr(y, "name", None) or CLASS), list(map(str, table.keys)))
+        return table, target, classes
+
+    def _named_but_idle(self, table: Table) -> list[Key]:
+        """Columns that the edges name and that looking left out, because they hold one value or look like names."""
+        if self.edges is None or (isinstance(self.edges, str) and self.edges in WORDS):
+            return []
+        names = graph_of(self.edges).number
+        return [spec.key for spec in table.schema.fields if not spec.used and spec.key in names]
+
+    def _declared(
+        self, table: Table, target: Key | None, classes: list[Any] | None, structure: Structure
+    ) -> DeclaredNet:
+        cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
+        return DeclaredNet(
+            read_kinds(self.kinds), structure.graph, structure.shape, structure.search, dict(self.hidden or {}),
+            dict(self.cut or {}), target, classes, cells,
+        )  # fmt: skip
+
+    def _plan(self, said: DeclaredNet) -> Plan:
+        stop = Stop(self.max_iter, self.tol, self.accelerate)
+        prior = 1.0 if self._is_network(self.prior) else self.prior
+        return Plan(declared=said.declared, prior=prior, estimate=self.estimate, stop=stop, target=said.target)
+
+    def _learned(self, table: Table, said: DeclaredNet) -> FittedNet:
+        starts = GraphStarts(self.n_init, self.random_state, start_of(self.init))
+        priors = partial(network_priors, prior=self.prior, sample_size=self.equivalent_sample_size)
+        with Threads(self.n_jobs) as threads:
+            fit = partial(fit_network, table, priors_of=priors, plan=self._plan(said), starts=starts, runner=threads)
+            found = chosen_levels(said, fit)
+        return replace(FittedNet.of(found), target=said.target)
+
+    def _with_found_edges(self) -> Self:
+        """The same with the edges that were found as its setting."""
+        self.edges = self.edges_
+        return self
+
+    def _keep(self, fitted: FittedNet) -> None:
+        self.fitted_ = fitted
+        if fitted.target is not None and fitted.target in fitted.levels:
+            self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
+
+    def _search_settings(self) -> SearchSettings:
+        if self.criterion not in SCORES:
+            raise DataError(f"criterion={self.criterion!r} is not known. Use one of {', '.join(map(repr, SCORES))}.")
+        return SearchSettings(
+            self.criterion, tuple(graph_of(self.required).edges if self.required else ()),
+            tuple(tuple(edge) for edge in self.forbidden or ()), self.max_parents, self.equivalent_sample_size,
+        )  # fmt: skip
+
+    def _check_settings(self) -> None:
+        inputs.refuse_fraction("max_iter", self.max_iter, 0)
+        inputs.refuse_fraction("n_init", self.n_init, 1)
+        inputs.refuse_negative("tol", self.tol)
+        inputs.refuse_negative("equivalent_sample_size", self.equivalent_sample_size)
+        inputs.refuse_jobs(self.n_jobs)
+
+    def _missing(self) -> tuple[str, ...]:
+        words = self.missing
+        return MISSING if words is None else (words,) if isinstance(words, str) else tuple(words)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    # -- learning more, and less
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows: their counts are added, new levels make room.
+
+        What is hidden, and every hole, is shared out as the network so far says.
+        """
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, y, sample_weight)
+        if self.fitted_.net.hidden:
+            more = self._counted(X, y, sample_weight)
+            self._keep(self._with_counts(self.fitted_.net, self.fitted_.counts + more))
+            return self
+        return self._joined(self._alike(X, y, sample_weight).fitted_)
+
+    def merge(self, other: BayesNet) -> Self:
+        """A new network of both tables: their counts, added. Both have the same edges."""
+        check_is_fitted(other, "fitted_")
+        refuse_hidden(self._fitted.net)
+        merged = copy(self)
+        return merged._joined(other.fitted_)
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows that were learned from back out of the counts."""
+        left = self._fitted.counts - self._counted(X, y, sample_weight)
+        refuse_below_zero(self._fitted.net, left)
+        self._keep(self._with_counts(self.fitted_.net, left))
+        return self
+
+    def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """A network of the same edges and cuts, of these rows alone."""
+        fitted = self.fitted_
+        settings = self.get_params(deep=False) | {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "init": self}
+        return type(self)(**settings).fit(X, y if y is not None else fitted.target, sample_weight)
+
+    def _joined(self, other: FittedNet) -> Self:
+        net = united_net(self.fitted_.net, other.net)
+        own, theirs = (aligned_to(x.counts, x.net, net) for x in (self.fitted_, other))
+        self._keep(self._with_counts(net, own + theirs))
+        return self
+
+    def _with_counts(self, net: Net, counts: Counts) -> FittedNet:
+        prior = 1.0 if self._is_network(self.prior) else self.prior
+        priors = network_priors(net, prior, self.equivalent_sample_size)
+        return re_estimated(self.fitted_, net, counts, priors)
+
+    def _is_network(self, prior: Any) -> bool:
+        return isinstance(prior, (BayesNet, Network))
+
+    def _counted(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+        """What rows add to the counts of the network as it is."""
+        fitted = self._fitted
+        data = inputs.checked(self, X, reset=False)
+        codes = None if y is None else self._label_codes(y, X)
+        table = fitted.table(data, labels=codes, weights=inputs.weights_of(sample_weight, data))
+        return fitted.counted(table)
+
+    def _label_codes(self, y: Any, X: Any) -> np.ndarray:
+        labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        known = {str(level): place for place, level in enumerate(self.classes_.tolist())}
+        return np.array([known.get(str(label), -1) for label in labels], dtype=np.int32)
+
+    # -- made otherwise than by fitting edges
+
+    @classmethod
+    def tan(cls, X: Any, y: Any, **settings: Any) -> Self:
+        """The tree-augmented naive Bayes classifier: every column depends on the class and on one other column.
+
+        Its tables are larger than those of naive Bayes, so one imagined row is shared by the levels of a configuration.
+        """
+        return cls("tan", **{"prior": "row", **settings}).fit(X, y)._with_found_edges()
+
+    @classmethod
+    def chow_liu(cls, X: Any, **settings: Any) -> Self:
+        """The tree of the highest likelihood."""
+        return cls("chow-liu", **settings).fit(X)._with_found_edges()
+
+    @classmethod
+    def search(cls, X: Any, **settings: Any) -> Self:
+        """The network of the best score that is found; `required`, `forbidden` edges and `max_parents` are kept to."""
+        return cls("search", **settings).fit(X)._with_found_edges()
+
+    @classmethod
+    def joint(cls, X: Any, y: Any, **settings: Any) -> Self:
+        """The whole joint table of the class and all columns; refused where it would be too large."""
+        return cls("joint", **settings).fit(X, y)._with_found_edges()
+
+    @classmethod
+    def read(cls, path: Any) -> BayesNet:
+        """A network from a BIF or XMLBIF file."""
+        from softcount.estimators.net_files import net_from
+        from softcount.files.network_file import read_network
+
+        found: BayesNet = net_from(cls, read_network(path))
+        return found
+
+    def write(self, path: Any) -> None:
+        """Write the network to a file: XMLBIF where its name ends in .xml or .xmlbif, else BIF."""
+        from softcount.files.network_file import write_network
+
+        write_network(self.network_, path)
+
+    @property
+    def network_(self) -> Network:
+        """Graph, levels and tables, as a network file has them."""
+        from softcount.estimators.net_files import network_of
+
+        return network_of(self._fitted)
+
+    # -- what was learned
+
+    @property
+    def _fitted(self) -> FittedNet:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
+    @property
+    def nodes(self) -> list[Key]:
+        """The names of all nodes."""
+        return list(self._fitted.net.graph.names) if hasattr(self, "fitted_") else list(graph_of(self.edges).names)
+
+    @property
+    def edges_(self) -> list[tuple[Key, Key]]:
+        """Pairs (parent, child)."""
+        return self._fitted.net.graph.edges
+
+    def table(self, node: Key) -> NodeTable:
+        """The probabilities of a node's levels in every configuration of its parents."""
+        net = self._fitted.net
+        place = net.graph.place(node)
+        if place not in net.places:
+            raise DataError(f"{node!r} is a number and has no table of levels. Its parameters are params_[{node!r}].")
+        known = self._fitted.levels
+        parents = {net.graph.names[parent]: known[net.graph.names[parent]] for parent in net.graph.parents[place]}
+        return NodeTable(node, parents, known[node], self._fitted.compiled[0][net.places.index(place)])
+
+    params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "The parameters of every node, by its name.")
+    levels_: dict[Key, list[object]] = attribute("levels", "The levels of every node that has some.")
+    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
+    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.")
+    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
+    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the rows that were learned from.")
+    trace_: list[float] = attribute("trace", "The objective after every pass of EM.")
+    converged_: bool = attribute("converged", "Whether EM came to an end by itself.")
+    n_iter_: int = attribute("n_iter", "How many passes EM made.")
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log marginal likelihood of the rows: exact where they were complete, else by Cheeseman and Stutz."""
+        return network_evidence(self._fitted)
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """The weight of the rows of each class."""
+        return np.asarray(self._fitted.counts[self._of(None)].sum(axis=0))
+
+    def bic(self) -> float:
+        """Of the rows it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
+        return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
+
+    @property
+    def description_length_(self) -> float:
+        """Bits to write the rows down by the network, and the network itself: half of BIC, in bits."""
+        return float(self.bic() / (2 * np.log(2.0)))
+
+    # -- asking
+
+    def query(
+        self,
+        of: Any,
+        given: Any = None,
+        each: bool = False,
+        samples: int | None = None,
+        method: str = "weighting",
+        random_state: int = 0,
+    ) -> Any:
+        """What is known of a node once others are: level -> probability; mean, variance, pdf, quantile of a number.
+
+        Of a list of nodes the joint probability of their levels, or with `each` every node by itself. What is given of
+        a node is a level, a number, a set or list of levels, a range (low, high) of numbers, or a mapping of levels to
+        how likely they make what was seen. Where an exact answer would cost too much, `samples` asks for one by
+        sampling, whose `errors` are beside it: `method` "weighting", or "gibbs" where what is given is rare.
+        """
+        if samples is None:
+            return self._fitted.query(of, given, each)
+        from softcount.fitted.net_samples import sampled_query
+
+        inputs.refuse_fraction("samples", samples, 1)
+        return sampled_query(self._fitted, of, given, samples, method, random_state)
+
+    def most_probable(self, given: Any = None) -> LikeliestLevels:
+        """The likeliest levels of all nodes together."""
+        return self._fitted.most_probable(given)
+
+    def independent(self, a: Any, b: Any, given: Any = ()) -> bool:
+        """Whether the graph makes a and b independent once `given` is known."""
+        known = [given] if isinstance(given, str) else list(given)
+        return self._fitted.net.graph.separated(a, b, known)
+
+    def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence:
+        """What rows say of two columns given others: information in nats, and the G2 test that there is none."""
+        from softcount.estimators.net_strength import dependence_in
+
+        return dependence_in(clone(self), X, a, b, [given] if isinstance(given, str) else list(given))
+
+    def edge_strength(
+        self, X: Any, y: Any = None, sample_weight: Any = None, replicates: int = 100, exact: bool = False
+    ) -> Any:
+        """An Arrow table of how sure edges are: the share of resampled tables in which each is found again.
+
+        `joined` counts the edge in either direction, `directed` in this one, and `compelled` where no equally good
+        network has it the other way. `exact` gives the probability that two nodes are joined over all trees.
+        """
+        from softcount.estimators.net_strength import edge_strength
+
+        return arrow_table(edge_strength(clone(self), X, y, sample_weight, replicates, exact))
+
+    def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:
+        """The network after nodes were set from outside: arrows into them are cut. For who reads arrows as causes."""
+        changed = copy(self)
+        changed._keep(self._fitted.after_doing(cast(dict[Key, Any], {**(set_to or {}), **named})))
+        return changed
+
+    # -- whole tables
+
+    def _closed(self, X: Any) -> Table:
+        fitted = self._fitted
+        return fitted.table(inputs.checked(self, X, reset=False))
+
+    def _of(self, of: Key | None) -> Key:
+        target = of if of is not None else self._fitted.target
+        if target is None:
+            raise DataError("say which node is asked for: predict(X, 'node'). The network was learned without a class.")
+        return target
+
+    def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
+        """The likeliest level of a node in every row, given the rest of the row; the expected value of a number."""
+        node = self._of(of)
+        if self._fitted.is_number(node):
+            return self._fitted.means(self._closed(X), node)
+        chosen = self.predict_proba(X, node).argmax(axis=1)
+        if node == self._fitted.target:
+            return np.asarray(self.classes_[chosen])
+        return np.asarray(np.array(list(self._fitted.levels[node]), dtype=object)[chosen])
+
+    def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
+        """(rows x levels) probability of every level of a node given the rest of the row."""
+        table = self._closed(X)
+        found = self._fitted.proba(table, self._of(of))
+        inputs.warn_of_unseen(table)
+        return found
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of what every row shows."""
+        return self._fitted.row_logs(self._closed(X))
+
+    def log_likelihood(self, X: Any) -> float:
+        """The log-probability of all rows together."""
+        return float(self.score_samples(X).sum())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
+        if y is None or self._fitted.target is None:
+            return float(self.score_samples(X).mean())
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def impute(self, X: Any) -> Any:
+        """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
+        from softcount.estimators.filling import filled
+
+        return filled(X, self._fitted.fills(self._closed(X)))
+
+    def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
+        """An Arrow table of what each node adds to the log-odds of a node's likeliest level against the runner-up.
+
+        Nodes speak one after another, parents first; a column is what it adds to what those before it said, and all of
+        them, with `(prior)`, add up exactly. In a star that is what naive Bayes says of every column.
+        """
+        table = self._closed(X)
+        found = explained_rows(self._fitted, table, self._of(of), against)
+        return arrow_table({name: found[key] for key, name in labels(found).items()})
+
+    def anomaly_score(self, X: Any) -> np.ndarray:
+        """How many nats less likely each row is than is usual for the nodes that it shows."""
+        found = surprises(self._fitted, self._closed(X))
+        return np.asarray(sum(found.values(), np.zeros(0 if found else inputs.rows_in(X) or 0)))
+
+    def anomalies(self, X: Any, n: int = 10) -> Any:
+        """An Arrow table of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
+        inputs.refuse_fraction("n, the number of rows,", n, 0)
+        found = surprises(self._fitted, self._closed(X))
+        names = list(labels(found).values())
+        parts = np.stack(list(found.values()), axis=1)
+        score = parts.sum(axis=1)
+        worst = np.argsort(-score, kind="stable")[: int(n)]
+        shown: dict[str, Any] = {"row": worst, "score": score[worst]}
+        shown["reason"] = [names[place] for place in parts[worst].argmax(axis=1)]
+        return arrow_table({**shown, **{apart(name, shown): parts[worst, j] for j, name in enumerate(names)}})
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """An Arrow table of n new rows; nodes named in `given` are held, and the others follow from them."""
+        inputs.refuse_fraction("n, the number of rows,", n, 0)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        drawn = self._fitted.drawn(int(n), given, rng)
+        return arrow_table({name: drawn[key] for key, name in labels(drawn).items()})
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads."""
+        from softcount.estimators.saving import save_estimator
+
+        check_is_fitted(self, "fitted_")
+        save_estimator(self, path)

@@ -1,0 +1,61 @@
+"""Networks from files as estimators, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.families import Categorical, Setting
+from softcount.fitted.fitted_net import FittedNet
+from softcount.models.net import Net
+from softcount.models.nodes import Imagined, Node
+from softcount.models.stacks import Kernels
+from softcount.networks.network import Network
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import NARROW_LEVELS, Field, Kind, Schema
+
+READ = "read from a network file"
+
+
+def net_from(estimator: Any, network: Network) -> Any:
+    """An estimator that holds a network; its tables count as one imagined row in every configuration."""
+    fields, nodes = [], []
+    for name, levels in zip(network.graph.names, network.levels, strict=True):
+        wide = len(levels) > NARROW_LEVELS
+        fields.append(Field(name, Kind.CATEGORICAL, READ, tuple(levels), wide=wide, declared=True))
+        nodes.append(Node(name, (name,), Categorical(), Setting((name,), levels=tuple(levels))))
+    net = Net(Schema(tuple(fields)), network.graph, tuple(nodes), Kernels(0))
+    tables = {
+        node.key: np.asarray(table).reshape(-1, len(levels))
+        for node, table, levels in zip(nodes, network.tables, network.levels, strict=True)
+    }
+    own = {key: {"probability": table, "unseen": np.zeros(len(table))} for key, table in tables.items()}
+    found = estimator(edges=network.graph.edges)
+    fitted = FittedNet(
+        model=net,  # type: ignore[arg-type]  # of no one class
+        estimates=net.nodes.params(own),
+        counts=Counts({key: Twofold.of(np.zeros_like(table)) for key, table in tables.items()}),
+        imagined=Imagined({key: {"alpha": table} for key, table in tables.items()}, "mean"),
+        notes=[f"{READ}: its tables are imagined counts of one row in every configuration."],
+        log_likelihood=0.0,
+    )
+    found._keep(fitted)
+    found.n_features_in_ = len(fields)
+    found.feature_names_in_ = np.array([str(spec.key) for spec in fields], dtype=object)
+    return found
+
+
+def network_of(fitted: FittedNet) -> Network:
+    """Graph, levels and tables of a fitted network, which must be all of levels."""
+    net = fitted.net
+    numbers = [str(own.node.key) for own in net.stacks]
+    if numbers:
+        raise DataError(
+            f"{', '.join(numbers)}: a network file has tables of levels only. "
+            "Cut numbers (cut={...}) or leave them out."
+        )
+    levels = [[str(level) for level in fitted.levels[name]] for name in net.graph.names]
+    return Network(net.graph, levels, fitted.compiled[0])

@@ -1,0 +1,358 @@
+"""A fitted network: what estimators and the command line ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.families import Params as Own
+from softcount.fitted.answers import Answer
+from softcount.fitted.given_cells import warn_of_given
+from softcount.fitted.net_evidence import level_number, likelihoods, mapping, split, with_certain_levels, with_factors
+from softcount.learn.learned import Learned
+from softcount.models.net import Net, NetRows, levels_of
+from softcount.models.nodes import Imagined, Node
+from softcount.networks.ask import Questions
+from softcount.networks.row_evidence import Evidence
+from softcount.table import Chunk, Table, open_table
+from softcount.table.schema import Key, Kind
+
+Levels = dict[Any, float]
+
+
+@dataclass(frozen=True)
+class LikeliestLevels:
+    """The likeliest levels of all nodes together, given what is known, and the logarithm of their probability."""
+
+    levels: dict[Key, Any]
+    log_probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNet(Learned):
+    """What was learned, and what it says."""
+
+    @classmethod
+    def of(cls, learned: Learned) -> FittedNet:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+
+    @property
+    def net(self) -> Net:
+        assert isinstance(self.model, Net)
+        return self.model
+
+    # -- what was learned
+
+    @property
+    def params(self) -> dict[Key, Own]:
+        return {x.key: x.family.public(self.estimates[x.key], x.setting) for x in self.net.each}
+
+    @property
+    def levels(self) -> dict[Key, list[object]]:
+        """Levels of every discrete node, in the order of its table."""
+        found = {node.key: levels_of(node) for node in self.net.each}
+        return {key: list(levels) for key, levels in found.items() if levels is not None}
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The probability of every level of the class."""
+        if self.target is None:
+            raise DataError("the network was learned without a class.")
+        return np.array(list(self.query(self.target).values()))
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0)
+
+    @cached_property
+    def compiled(self) -> tuple[list[np.ndarray], list[Any]]:
+        return self.net.compile(self.estimates)
+
+    @cached_property
+    def questions(self) -> Questions:
+        """The discrete part, ready to be asked; trees that were built for a question are kept."""
+        return Questions(self.net.discrete, self.net.sizes, self.compiled[0])
+
+    # -- rows
+
+    def table(self, data: Any, **how: Any) -> Table:
+        """Data to be answered for, read under this model's schema."""
+        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    def rows(self, table: Table) -> Iterator[tuple[NetRows, Evidence]]:
+        """The rows of a table, part by part, and what they say of the discrete nodes."""
+        for task in table.tasks():
+            ready = self.net.prepare(task())
+            yield ready, self.evidence(ready)
+
+    def evidence(self, ready: NetRows) -> Evidence:
+        """What rows show of the discrete nodes, and what their numbers say of them."""
+        found = Evidence(ready.codes)
+        for logs, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
+            if scope:
+                found = with_factors(found, scope, logs)
+        return found
+
+    def row_logs(self, table: Table) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of what each row shows."""
+        parts = []
+        for ready, evidence in self.rows(table):
+            logs = self.questions.log_evidence(evidence) + ready.base
+            for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
+                logs = logs if scope else logs + own[:, 0]
+            parts.append(logs)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def proba(self, table: Table, of: Key) -> np.ndarray:
+        """(rows x levels) probability of each level of a discrete node given the rest of the row."""
+        node = self._discrete(of)
+        parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
+
+    def _posterior(self, node: int, ready: NetRows, evidence: Evidence) -> np.ndarray:
+        codes = evidence.codes.copy()
+        codes[:, node] = -1  # what is asked is not given, even where the row shows it
+        found = self.questions.posterior([node], replace(evidence, codes=codes))
+        bad = found.sum(axis=1) <= 0
+        if bad.any():
+            raise DataError(
+                f"row {ready.start + int(np.argmax(bad)) + 1} has probability zero under this network, so nothing "
+                "follows from it. Fit with a prior (estimate='mean') so that nothing is impossible."
+            )
+        return found
+
+    def means(self, table: Table, of: Key) -> np.ndarray:
+        """The expected value of a number in each row, given the rest of it."""
+        place, leaf = self._leaf(of)
+        means = leaf.family.moments(self.params[of])[0]
+        parts = [self._shares(place, self._without(place, ready)) @ means for ready, _ in self.rows(table)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _without(self, place: int, ready: NetRows) -> Evidence:
+        """What rows say of the discrete nodes, one leaf left out."""
+        found = Evidence(ready.codes)
+        for other, (logs, scope) in enumerate(
+            zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True)
+        ):
+            if scope and other != place:
+                found = with_factors(found, scope, logs)
+        return found
+
+    def _shares(self, place: int, evidence: Evidence) -> np.ndarray:
+        """(rows x configurations) of the parents of a leaf."""
+        scope = self.net.parents_of_leaves[place]
+        if not scope:
+            return np.ones((evidence.rows, 1))
+        found = self.questions.posterior(scope, evidence).reshape(evidence.rows, -1)
+        if (found.sum(axis=1) <= 0).any():
+            raise impossible()
+        return found
+
+    def counted(self, table: Table) -> Counts:
+        """What rows add to the counts, holes shared out as the network says."""
+        total: Counts | None = None
+        for task in table.tasks():
+            ready = self.net.prepare(task())
+            part = self.net.nodes.unstacked(self.net.gathered(self.net.expect(self.compiled, ready)))
+            total = part if total is None else total + part
+        if total is None:
+            raise DataError("the table has no rows.")
+        return total
+
+    # -- which node
+
+    def _discrete(self, of: Key) -> int:
+        place = self.net.graph.place(of)
+        if place not in self.net.places:
+            raise DataError(f"{of!r} is a number, which has no levels. Ask query or predict for its value.")
+        return self.net.places.index(place)
+
+    def _leaf(self, of: Key) -> tuple[int, Node]:
+        for place, own in enumerate(self.net.stacks):
+            if own.node.key == of:
+                return place, own.node
+        raise DataError(f"{of!r} is not a number of this network.")
+
+    def is_number(self, of: Key) -> bool:
+        return self.net.graph.place(of) not in self.net.places
+
+    # -- asking
+
+    def given(self, given: Any) -> Evidence:
+        """One row that shows what is given."""
+        known = mapping(given)
+        sure, soft = split(self.net, known)
+        columns = {
+            spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
+            for spec in self.schema.used
+        }
+        table = self.table(columns)
+        chunk: Chunk = next(task() for task in table.tasks())
+        warn_of_given(table, {key: value for key, value in sure.items() if columns.get(key, [None])[0] is not None})
+        ready = self.net.prepare(chunk)
+        ready = replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
+        found = self.evidence(ready)
+        by_level, ranges = likelihoods(self.net, soft)
+        found = replace(found, likelihoods=by_level)
+        for key, (low, high) in ranges.items():
+            place, leaf = self._leaf(key)
+            params = self.params[key]
+            with np.errstate(divide="ignore"):
+                logs = np.log(leaf.family.cdf(params, high) - leaf.family.cdf(params, low))
+            if self.net.parents_of_leaves[place]:
+                found = with_factors(found, self.net.parents_of_leaves[place], logs[None])
+        return found
+
+    def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
+        """Whether a cut number is given by the name of an interval."""
+        return key in self.net.cuts and isinstance(sure.get(key), str)
+
+    def query(self, of: Any, given: Any = None, each: bool = False) -> Any:
+        """Level -> probability, an `Answer` for a number; of several nodes jointly, or each by itself."""
+        known = mapping(given)
+        several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
+        asked = list(of) if several else [of]
+        for name in asked:
+            self.net.graph.place(name)
+            if name in known and not isinstance(known[name], Mapping):
+                raise DataError(f"{name!r} is both asked for and given.")
+        evidence = self.given(known)
+        if not several:
+            return self._one(of, evidence)
+        if each:
+            return {name: self._one(name, evidence) for name in asked}
+        if any(self.is_number(name) for name in asked):
+            raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
+        nodes = [self._discrete(name) for name in asked]
+        shares = self._sound(self.questions.posterior(nodes, evidence)[0])
+        names = [self.levels[name] for name in asked]
+        return {
+            tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
+            for place, share in np.ndenumerate(shares)
+        }
+
+    def _one(self, of: Key, evidence: Evidence) -> Levels | Answer:
+        if self.is_number(of):
+            place, leaf = self._leaf(of)
+            own = leaf.family.scorable(self.estimates[of], leaf.setting)
+            return Answer(self._shares(place, evidence)[0], leaf.family, own)
+        shares = self._sound(self.questions.posterior([self._discrete(of)], evidence)[0])
+        return dict(zip(self.levels[of], map(float, shares), strict=True))
+
+    def _sound(self, shares: np.ndarray) -> np.ndarray:
+        if shares.sum() <= 0:
+            raise impossible()
+        return shares
+
+    def log_probability(self, given: Any) -> float:
+        """The logarithm of the probability of what is given."""
+        return float(self.questions.log_evidence(self.given(given))[0])
+
+    def most_probable(self, given: Any = None) -> LikeliestLevels:
+        """The likeliest levels of all nodes together."""
+        codes, logs = self.questions.most_probable(self.given(given))
+        if logs[0] == -np.inf:
+            raise impossible()
+        names = self.net.discrete.names
+        return LikeliestLevels(
+            {name: self.levels[name][code] for name, code in zip(names, codes[0], strict=True)}, float(logs[0])
+        )
+
+    # -- drawing
+
+    def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
+        """Columns of n new rows, nodes that are hidden among them; what is given is held."""
+        evidence = self.given(given)
+        if self.questions.log_evidence(evidence)[0] == -np.inf:
+            raise impossible()
+        sure, _ = split(self.net, mapping(given))
+        codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
+        found: dict[Key, Any] = {}
+        for new, place in enumerate(self.net.places):
+            levels = list(levels_of(self.net.each[place]) or ())
+            found[self.net.each[place].key] = [levels[code] for code in codes[:, new]]
+        for own, scope in zip(self.net.stacks, self.net.parents_of_leaves, strict=True):
+            sizes = [self.net.sizes[node] for node in scope]
+            groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
+            values = own.node.family.draw_columns(self.params[own.node.key], own.node.setting, groups, rng, None)[0]
+            whole = self.schema[own.node.key].kind is Kind.COUNT
+            found[own.node.key] = np.asarray(values, np.int64) if whole else values
+        found |= {key: [value] * n for key, value in sure.items()}
+        return {name: found[name] for name in self.net.graph.names}
+
+    def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
+        """Levels of the discrete nodes, one after another, each given those before it and what is given."""
+        codes = np.repeat(evidence.codes, n, axis=0)
+        for node in self.net.discrete.order:
+            if evidence.codes[0, node] >= 0:
+                continue
+            if conditioned:
+                several = Evidence(
+                    codes,
+                    {place: np.repeat(own, n, axis=0) for place, own in evidence.likelihoods.items()},
+                    {scope: np.repeat(own, n, axis=0) for scope, own in evidence.factors.items()},
+                )
+                shares = self.questions.posterior([node], several)
+            else:
+                parents = self.net.discrete.parents[node]
+                shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
+            edges = np.cumsum(np.broadcast_to(shares, (n, shares.shape[1])), axis=1)
+            codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
+        return codes
+
+    # -- the same network, changed
+
+    def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
+        """The network once these nodes were set from outside: no arrow runs into them any more."""
+        own = {node.key: self.estimates[node.key] for node in self.net.each}
+        for key, level in set_to.items():
+            node = self.net.each[self.net.places[self._discrete(key)]]
+            shares = np.zeros((1, len(levels_of(node) or ())))
+            shares[0, level_number(node, level)] = 1.0
+            own[key] = {"probability": shares, "unseen": np.zeros(1)}
+        net = replace(self.net, graph=self.net.graph.without_arrows_into(set_to))
+        return replace(self, model=net, estimates=net.nodes.params(own))  # type: ignore[arg-type]  # of no one class
+
+    # -- filling
+
+    def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
+        """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
+        found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for task in table.tasks():
+            chunk = task()
+            ready = self.net.prepare(chunk)
+            evidence = self.evidence(ready)
+            for new, place in enumerate(self.net.places):
+                node = self.net.each[place]
+                rows = np.flatnonzero(ready.codes[:, new] < 0)
+                if node.columns and len(rows):
+                    shares = self.questions.posterior([new], evidence.take(rows))
+                    values = np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)]
+                    found.setdefault(node.key, []).append((rows + ready.start, values))
+            for place, own in enumerate(self.net.stacks):
+                rows = np.flatnonzero(np.isnan(own.column(chunk)))
+                if len(rows):
+                    means = own.node.family.moments(self.params[own.node.key])[0]
+                    values = self._shares(place, evidence.take(rows)) @ means
+                    found.setdefault(own.node.key, []).append((rows + ready.start, values))
+        joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
+        return {key: (rows, values) for key, (rows, values) in joined.items()}
+
+
+def re_estimated(fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any]) -> FittedNet:
+    """A network with other counts, and the parameters that they give."""
+    imagined = Imagined(net.nodes.hypers(counts, priors), fitted.imagined.how)
+    params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
+    return replace(fitted, model=net, counts=counts, imagined=imagined, estimates=params)  # type: ignore[arg-type]
+
+
+def impossible() -> DataError:
+    """The error where what is given cannot be."""
+    return DataError("what is given has probability zero under this network, so nothing follows from it.")

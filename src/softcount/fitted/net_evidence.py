@@ -1,0 +1,128 @@
+"""What somebody gives a network to ask what follows: levels, sets of them, ranges, likelihoods, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.models.net import Net, levels_of
+from softcount.models.nodes import Node
+from softcount.networks.row_evidence import Evidence
+from softcount.sources import wording
+from softcount.table.schema import Key
+
+SURE = (str, bool, int, float, np.generic)
+
+
+def mapping(given: Any) -> dict[Key, Any]:
+    """What is given, as a dictionary without what is None."""
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(
+            f"given is a mapping of nodes to what is known of them, such as {{'Rain': 'yes'}}, not {given!r}."
+        )
+    return {key: value for key, value in (given or {}).items() if value is not None}
+
+
+def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key, Any]]:
+    """What is certain, and what is a set, a range or a likelihood; unknown nodes are refused."""
+    sure: dict[Key, Any] = {}
+    soft: dict[Key, Any] = {}
+    for key, value in given.items():
+        net.graph.place(key)
+        (sure if _is_sure(value) else soft)[key] = value
+    return sure, soft
+
+
+def _is_sure(value: Any) -> bool:
+    return isinstance(value, SURE) or not isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray))
+
+
+def with_certain_levels(net: Net, codes: np.ndarray, sure: Mapping[Key, Any]) -> np.ndarray:
+    """Codes of one row with the levels of hidden nodes and of cut numbers that are given by name."""
+    found = codes.copy()
+    for new, place in enumerate(net.places):
+        node = net.each[place]
+        if node.key in sure and not node.columns and found[0, new] < 0:
+            found[0, new] = level_number(node, sure[node.key])
+    return found
+
+
+def level_number(node: Node, level: Any) -> int:
+    """The number of a level, which must be one of the node's."""
+    levels = list(levels_of(node) or ())
+    if level in levels:
+        return levels.index(level)
+    named = [str(own) for own in levels]
+    if str(level) in named:
+        return named.index(str(level))
+    raise DataError(f"node {node.key!r} has no level {wording.cell(level)}. It has: {wording.and_others(levels)}.")
+
+
+def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, tuple[float, float]]]:
+    """By number of a discrete node, the likelihood of each level; and ranges of numbers that are leaves."""
+    number = {net.each[place].key: new for new, place in enumerate(net.places)}
+    found: dict[int, np.ndarray] = {}
+    ranges: dict[Key, tuple[float, float]] = {}
+    for key, value in soft.items():
+        if key in number:
+            found[number[key]] = _likelihood(net, net.nodes[key], value)[None]
+        else:
+            ranges[key] = _range(key, value)
+    return found, ranges
+
+
+def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
+    levels = list(levels_of(node) or ())
+    weights = np.zeros(len(levels))
+    if isinstance(value, Mapping):
+        for level, weight in value.items():
+            weights[level_number(node, level)] = _weight(node.key, weight)
+    elif isinstance(value, tuple) and len(value) == 2 and all(_is_number(end) for end in value):
+        weights[_levels_between(net, node, value)] = 1.0
+    else:
+        for level in value:
+            weights[level_number(node, level)] = 1.0
+    if not weights.any():
+        raise DataError(f"what is given of {node.key!r} leaves none of its levels possible.")
+    return weights
+
+
+def _weight(key: Key, weight: Any) -> float:
+    if not _is_number(weight) or not 0 <= float(weight) < np.inf:
+        raise DataError(f"the likelihood of a level of {key!r} is a number of 0 or more, not {weight!r}.")
+    return float(weight)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _levels_between(net: Net, node: Node, ends: tuple[Any, Any]) -> list[int]:
+    """Levels that are numbers within a range, or intervals that reach into it."""
+    low, high = _range(node.key, ends)
+    if node.key in net.cuts:
+        edges = net.cuts[node.key]
+        return list(range(int(np.searchsorted(edges, low)), int(np.searchsorted(edges, high)) + 1))
+    levels = list(levels_of(node) or ())
+    if not all(_is_number(level) for level in levels):
+        raise DataError(f"node {node.key!r} has no numbers for levels, so a range of them means nothing. Give a set.")
+    return [place for place, level in enumerate(levels) if low <= float(level) <= high]  # type: ignore[arg-type]
+
+
+def _range(key: Key, ends: Any) -> tuple[float, float]:
+    if not (isinstance(ends, (tuple, list)) and len(ends) == 2 and all(_is_number(end) for end in ends)):
+        raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {ends!r}.")
+    low, high = float(ends[0]), float(ends[1])
+    if not low <= high:
+        raise DataError(f"the range of {key!r} runs from {low:g} to {high:g}, which holds nothing.")
+    return low, high
+
+
+def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
+    """The evidence and what speaks of some nodes together."""
+    key = tuple(scope)
+    before = evidence.factors.get(key, 0.0)
+    return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})

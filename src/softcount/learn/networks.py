@@ -1,0 +1,115 @@
+"""Networks: one pass where rows show everything, EM from one or several starts where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.learn.em import climb
+from softcount.learn.learned import Learned
+from softcount.learn.plan import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
+from softcount.learn.prepare import read_all
+from softcount.learn.search import Search, SearchResult
+from softcount.learn.start import entropy
+from softcount.models.base import GraphModel, Problem
+from softcount.models.nodes import Imagined, Params
+from softcount.run.base import Runner
+from softcount.table import Chunk, Settled, Table
+
+Build = Callable[[Settled, Sequence[Chunk]], tuple[GraphModel, list[str]]]
+"""From a settled table to a model of it, and what is to be said of how it came to be."""
+PriorsOf = Callable[[GraphModel], Mapping[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStarts:
+    """Where EM starts: given parameters, or so many drawn ones."""
+
+    n_init: int = 10
+    seed: Any = None
+    given: Callable[[GraphModel, Imagined], Params] | None = None
+
+
+def fit_network(
+    table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner
+) -> Learned:
+    """A network learned from a table."""
+    return retyping(table, lambda t: _fit(t, build, priors_of, plan, starts, runner), runner, known_classes=False)
+
+
+def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner) -> Learned:
+    chunks, settled = read_all(table, plan, runner, None)
+    if not sum(chunk.n_rows for chunk in chunks):
+        raise DataError("the table has no rows.")
+    model, notes = build(settled, chunks)
+    ready = [model.prepare(chunk) for chunk in chunks]
+    table.within_reach(chunks)
+    return learned(model, ready, priors_of(model), plan, starts, runner, [*table.notes, *settled.notes, *notes])
+
+
+def learned(  # noqa: PLR0913 - what a fit is made of
+    model: GraphModel,
+    ready: Sequence[Any],
+    priors: Mapping[Any, Any],
+    plan: Plan,
+    starts: GraphStarts,
+    runner: Runner,
+    notes: Sequence[str] = (),
+) -> Learned:
+    """The parameters of a model of given structure, from prepared rows."""
+    seen = or_empty(sum_of(model.seen(part) for part in ready))
+    imagined = Imagined(model.nodes.hypers(seen, priors), plug(plan.how))
+    problem = Problem(model, imagined, ready, runner)
+    reached, found, agreed = None, list(notes), None
+    if any(model.holes_in(part) for part in ready):
+        result = _climbed(problem, plan, starts)
+        reached, agreed = result.best, (result.agreed, result.tried)
+        counts, params = model.nodes.unstacked(reached.counts), reached.params
+        found += [climb_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
+    else:
+        params = model.nodes.estimate(model.nodes.stacked(seen), imagined)
+        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood)
+    found += model.unseen_notes(counts)
+    imagined = imagined.using(plan.how)
+    if plan.how != plug(plan.how):
+        params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
+    facts = climb_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
+    return Learned(
+        model=model, estimates=params, counts=counts, imagined=imagined, notes=found, prior=plan.prior,  # type: ignore[arg-type]
+        estimate=plan.estimate, interrupted=reached is not None and reached.interrupted, agreed=agreed, **facts,
+    )  # fmt: skip
+
+
+def sum_of(parts: Any) -> Counts | None:
+    """Counts added up; None for none."""
+    total: Counts | None = None
+    for part in parts:
+        total = part if total is None else total + part
+    return total
+
+
+def _climbed(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
+    """The best of all starts: short runs first where there are several."""
+    model: GraphModel = problem.model  # type: ignore[assignment]
+    if starts.given is not None:
+        makes = [partial(starts.given, model, problem.imagined)]
+    else:
+        rows = problem.rows[0]
+        seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.has_hidden else 1)
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        makes = [partial(model.drawn_start, rows, problem.imagined, rng) for rng in rngs]
+    search = Search(problem, problem, plan, _never)
+    if len(makes) > 1 and plan.stop.tol > 0:
+        return search.best_of([[make] for make in makes])
+    reached = climb(problem, makes[0](), plan.stop, plan.watching(1, 1))
+    return SearchResult(reached, 1, 1, 0, False, reached.interrupted)
+
+
+def _never(params: Params, counts: Counts) -> bool:
+    return False

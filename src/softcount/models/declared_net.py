@@ -1,0 +1,210 @@
+"""From what the user says of a network, and a table that was read, to its nodes: columns, hidden nodes, cut numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.families import Categorical, Setting
+from softcount.models.declared import Declared, nodes_of
+from softcount.models.net import Net, levels_of
+from softcount.models.nodes import Node
+from softcount.models.stacks import Kernels
+from softcount.networks.graph import Graph
+from softcount.sources import wording
+from softcount.table import Chunk, Settled
+from softcount.table.cuts import MOST_INTERVALS, by_class, equal_count, interval_names
+from softcount.table.schema import Key, Schema
+
+FLOOR = 1e-6
+"""Of the column's variance: the least variance of a number in a configuration of its parents."""
+MOST_PARAMETERS = 1 << 27
+"""Cells of all tables together: a gigabyte of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A table as a search for edges sees it: codes (-1 where missing), how many levels, what nodes are called."""
+
+    names: tuple[Key, ...]
+    codes: np.ndarray
+    sizes: tuple[int, ...]
+    weights: np.ndarray
+
+
+Search = Callable[[Coded], tuple[Graph, list[str]]]
+Shape = Callable[[Sequence[Key]], Graph]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredNet:
+    """What was said: kinds, edges or how to find them, hidden nodes, numbers to cut; the class that cuts go by."""
+
+    declared: Declared = field(default_factory=Declared)
+    graph: Graph | None = None
+    shape: Shape | None = None
+    search: Search | None = None
+    hidden: Mapping[Key, int | Sequence[object]] = field(default_factory=dict)
+    cut: Mapping[Key, int | Sequence[float]] = field(default_factory=dict)
+    target: Key | None = None
+    classes: Sequence[Any] | None = None
+    cells: int = 0
+
+    def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
+        """The network of a table, and what is to be said of it."""
+        schema = settled.schema
+        notes: list[str] = []
+        columns = {node.key: node for node in nodes_of(schema, self.declared, 1, None, FLOOR)}
+        hidden = self._hidden(columns)
+        known = {**self._class(settled), **columns, **hidden}
+        graph = self.graph if self.shape is None else self.shape(tuple(known))
+        wanted = self._wanted(known, graph)
+        cuts = self._cuts(columns, wanted, chunks, schema, notes)
+        known |= {key: _level_node(key, interval_names(list(edges))) for key, edges in cuts.items()}
+        if graph is None:
+            assert self.search is not None
+            flat = Net(schema, Graph.of([], known), tuple(known.values()), Kernels(0), cuts, self.target)
+            graph, said = self.search(_coded(flat, chunks))
+            notes += said
+        left = [key for key in columns if key not in graph.number]
+        if left:
+            notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
+        nodes = tuple(known[name] for name in graph.names)
+        for node in nodes:
+            if levels_of(node) is not None and not levels_of(node):
+                raise DataError(
+                    f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
+                    f"hidden={{'name': 2}}."
+                )
+        refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
+        cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
+        target = self.target if self.target in graph.number else None
+        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target), notes
+
+    def _class(self, settled: Settled) -> dict[Key, Node]:
+        if self.target is None:
+            return {}
+        classes = settled.classes if self.classes is None else self.classes
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
+        return {self.target: _level_node(self.target, names)}
+
+    def _hidden(self, columns: Mapping[Key, Node]) -> dict[Key, Node]:
+        found = {}
+        for key, said in self.hidden.items():
+            if key in columns:
+                raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
+            found[key] = _level_node(key, tuple(range(said)) if isinstance(said, int) else tuple(said))
+        return found
+
+    def _wanted(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
+        """The columns of numbers that the network needs as levels; names nobody knows are refused."""
+        for name in graph.names if graph is not None else ():
+            if name not in known:
+                raise DataError(
+                    f"the table has no column {name!r}. It has: {wording.and_others(known)}. "
+                    f"A node that no column shows is named with its number of levels: hidden={{{name!r}: 2}}."
+                )
+        for key in self.cut:
+            if key not in known:
+                raise DataError(f"cut names {key!r}, which is no column of the table.")
+        numbers = {key for key, node in known.items() if levels_of(node) is None}
+        if graph is None:
+            return numbers
+        parents = {graph.names[parent] for own in graph.parents for parent in own}
+        return numbers & (parents | set(self.cut))
+
+    def _cuts(
+        self,
+        columns: Mapping[Key, Node],
+        wanted: set[Key],
+        chunks: Sequence[Chunk],
+        schema: Schema,
+        notes: list[str],
+    ) -> dict[Key, np.ndarray]:
+        """Where each column of numbers that is needed as levels is cut."""
+        found: dict[Key, np.ndarray] = {}
+        labels = _labels(chunks) if wanted and self.target is not None else None
+        for key in (key for key in columns if key in wanted):
+            if schema.places[key].store != "reals":
+                raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: kinds={{{key!r}: 'ignore'}}.")
+            cells, weights, rows = _cells(schema, chunks, key)
+            said = self.cut.get(key, None)
+            if said is not None and not isinstance(said, int):
+                found[key] = _given_edges(key, said)
+                continue
+            if said is None and labels is not None:
+                found[key] = _by_class(cells, labels[rows], weights)
+                how = "where the classes change"
+            else:
+                found[key] = equal_count(cells, weights, said or MOST_INTERVALS)
+                how = "of about equal count"
+            notes.append(f"column {key!r} is cut into {_intervals(found[key])} {how}.")
+        return found
+
+
+def _labels(chunks: Sequence[Chunk]) -> np.ndarray | None:
+    parts = [chunk.labels for chunk in chunks if chunk.labels is not None]
+    return np.concatenate(parts).astype(np.int64) if len(parts) == len(chunks) else None
+
+
+def _level_node(key: Key, levels: tuple[object, ...]) -> Node:
+    """A node that no column of levels shows."""
+    if len(set(levels)) < len(levels) or not levels:
+        raise DataError(f"node {key!r} needs levels with different names, at least one.")
+    return Node(key, (), Categorical(), Setting(keys=(key,), levels=levels))
+
+
+def _cells(schema: Schema, chunks: Sequence[Chunk], key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The numbers of a column that are there, their weights and their rows."""
+    slot = schema.places[key].slot
+    cells = np.concatenate([chunk.reals[:, slot] for chunk in chunks])
+    weights = _weights(chunks)
+    rows = np.flatnonzero(~np.isnan(cells) & (weights > 0))
+    return cells[rows], weights[rows], rows
+
+
+def _weights(chunks: Sequence[Chunk]) -> np.ndarray:
+    return np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
+
+
+def _by_class(cells: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    seen = labels >= 0
+    return by_class(cells[seen], labels[seen], weights[seen], int(labels.max(initial=0)) + 1)
+
+
+def _given_edges(key: Key, said: Sequence[float]) -> np.ndarray:
+    edges = np.asarray(said, dtype=np.float64)
+    if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        raise DataError(f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}.")
+    return edges
+
+
+def _intervals(edges: np.ndarray) -> str:
+    return f"{len(edges) + 1} interval{'s' * (len(edges) > 0)}"
+
+
+def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:
+    codes = np.concatenate([flat.codes(chunk) for chunk in chunks])
+    return Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks))
+
+
+def refuse_too_large(graph: Graph, sizes: Sequence[int]) -> None:
+    """Raise before a table is made that no machine holds."""
+    cells = []
+    for family in graph.families:
+        total = 1
+        for node in family:
+            total *= max(sizes[node], 1)
+        cells.append(total)
+    if sum(cells) > MOST_PARAMETERS:
+        most = max(range(len(cells)), key=cells.__getitem__)
+        raise DataError(
+            f"the table of {graph.names[most]!r} has {cells[most]:,} cells, one for every combination of its levels "
+            f"and those of its {len(graph.parents[most])} parents ({sum(cells):,} in the whole network; at most "
+            f"{MOST_PARAMETERS:,}). "
+            "Give it fewer parents, or hide a node between them."
+        )

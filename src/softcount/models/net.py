@@ -1,0 +1,369 @@
+"""A Bayesian network: discrete nodes that depend on each other, and columns of any family that depend on them.
+
+A node has a group for every configuration of its parents. Rows become counts as everywhere; what a row does not show,
+hidden nodes among it, is shared out by what the tables say of it (`networks/expect.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError, ModelFileError
+from softcount.families.base import IMPOSSIBLE
+from softcount.families.filing import number, whole
+from softcount.models.base import Assign, GraphModel, register_model
+from softcount.models.nodes import Imagined, Node, Nodes, Params
+from softcount.models.stacks import Kernels, Stack
+from softcount.models.star import stack_apart
+from softcount.models.tiles import end_to_end, rows_of
+from softcount.networks.expect import RowsWithHoles
+from softcount.networks.graph import Graph
+from softcount.networks.network import in_words
+from softcount.numerics.twofold import Twofold, stack
+from softcount.table.chunk import Chunk
+from softcount.table.schema import Key, Schema
+
+MOST_CELLS = 1 << 22
+"""Numbers (rows x configurations) that the leaves of a part of the rows may fill."""
+FEWEST_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class NetRows:
+    """Some rows: codes of the discrete nodes (-1 where not seen), and what the stacks of the leaves want."""
+
+    model: Net
+    codes: np.ndarray
+    leaves: list[Any]
+    weights: np.ndarray
+    base: np.ndarray
+    start: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def holes(self) -> RowsWithHoles:
+        """What no pass changes, found when it is first needed."""
+        net = self.model
+        return RowsWithHoles.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
+
+    def known(self, scope: tuple[int, ...]) -> np.ndarray:
+        """The configuration of these nodes in each row; -1 where one of them was not seen."""
+        parts = self.codes[:, scope]
+        found = np.ravel_multi_index(tuple(np.maximum(parts, 0).T), [self.model.sizes[place] for place in scope])
+        return np.where((parts < 0).any(axis=1), -1, found)
+
+
+@register_model
+@dataclass(frozen=True, eq=False)
+class Net(GraphModel):
+    """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
+
+    `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
+    tell; a node with neither columns nor cuts nor labels is hidden.
+    """
+
+    schema: Schema
+    graph: Graph
+    each: tuple[Node, ...]
+    kernels: Kernels
+    cuts: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    target: Key | None = None
+    nodes: Nodes = field(init=False, repr=False)
+
+    name: ClassVar[str] = "network"
+
+    def __post_init__(self) -> None:
+        self._check_parents()
+        each = tuple(_of_groups(node, groups) for node, groups in zip(self.each, self._groups(), strict=True))
+        object.__setattr__(self, "each", each)
+        numbers = frozenset(node.key for node in each if levels_of(node) is None)
+        object.__setattr__(self, "nodes", Nodes(each, numbers))
+
+    def _check_parents(self) -> None:
+        for place, own in enumerate(self.graph.parents):
+            for parent in own:
+                if levels_of(self.each[parent]) is None:
+                    child, name = self.graph.names[place], self.graph.names[parent]
+                    raise DataError(
+                        f"{child!r} depends on {name!r}, which is a number. Cut it into levels (cut={{{name!r}: 5}}), "
+                        f"or turn the edge round."
+                    )
+
+    def _groups(self) -> list[int]:
+        sizes = [len(levels_of(node) or ()) for node in self.each]
+        return [prod(sizes[parent] for parent in own) for own in self.graph.parents]
+
+    # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of the discrete nodes in the graph."""
+        return tuple(place for place, node in enumerate(self.each) if levels_of(node) is not None)
+
+    @cached_property
+    def discrete(self) -> Graph:
+        """The graph of the discrete nodes."""
+        number = {place: new for new, place in enumerate(self.places)}
+        parents = tuple(tuple(number[parent] for parent in self.graph.parents[place]) for place in self.places)
+        return Graph(tuple(self.graph.names[place] for place in self.places), parents)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many levels each discrete node has."""
+        return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
+
+    @cached_property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The leaves: columns that are no levels, each by itself."""
+        keys = {self.each[place].key for place in self.places}
+        return tuple(stack_apart(x, self.schema, self.kernels) for x in self.nodes.bundles if x.name not in keys)
+
+    @cached_property
+    def parents_of_leaves(self) -> tuple[tuple[int, ...], ...]:
+        """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        number = {place: new for new, place in enumerate(self.places)}
+        of = {node.key: self.graph.parents[place] for place, node in enumerate(self.each)}
+        return tuple(tuple(number[parent] for parent in of[x.node.key]) for x in self.stacks)
+
+    @cached_property
+    def scopes(self) -> tuple[tuple[int, ...], ...]:
+        """The parents of leaves that have some."""
+        return tuple(scope for scope in self.parents_of_leaves if scope)
+
+    @cached_property
+    def hidden(self) -> tuple[int, ...]:
+        """The discrete nodes that no column shows, by their numbers among the discrete ones."""
+        return tuple(
+            new
+            for new, place in enumerate(self.places)
+            if not self.each[place].columns and self.each[place].key not in {*self.cuts, self.target}
+        )
+
+    # -- rows -> counts
+
+    def prepare(self, chunk: Chunk, base: bool = True) -> NetRows:
+        leaves = [x.prepare(chunk) for x in self.stacks]
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        below = np.zeros(chunk.n_rows)
+        for own, data in zip(self.stacks, leaves, strict=True) if base else ():
+            below = below + own.base(data)
+        return NetRows(self, self.codes(chunk), leaves, weights, below, chunk.start)
+
+    def codes(self, chunk: Chunk) -> np.ndarray:
+        """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
+        found = np.full((chunk.n_rows, len(self.places)), -1, dtype=np.int64)
+        for new, place in enumerate(self.places):
+            node = self.each[place]
+            if node.columns:
+                store, slot = self.schema.places[node.key]
+                own = getattr(chunk, store)[:, slot].astype(np.int64)
+                found[:, new] = np.where(own > self.sizes[new], 0, own) - 1
+            elif node.key in self.cuts:
+                cells = chunk.reals[:, self.schema.places[node.key].slot]
+                found[:, new] = np.where(np.isnan(cells), -1, np.searchsorted(self.cuts[node.key], cells))
+            elif node.key == self.target and chunk.labels is not None:
+                found[:, new] = chunk.labels
+        return found
+
+    def arranged(self, ready: list[NetRows]) -> list[NetRows]:
+        """All rows in parts that only the model decides: equal rows are found wherever they stand."""
+        whole = joined(ready)
+        widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
+        step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
+        return [some_rows(whole, slice(a, a + step)) for a in range(0, max(whole.n_rows, 1), step)]
+
+    def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
+        """The tables of the discrete nodes, and the leaves' parameters as their stacks want them."""
+        return self.tables(params), [x.compile(params) for x in self.stacks]
+
+    def tables(self, params: Params) -> list[np.ndarray]:
+        """The table of every discrete node: an axis for each parent, its own levels last."""
+        found = []
+        for place in self.places:
+            shape = [len(levels_of(self.each[node]) or ()) for node in self.graph.families[place]]
+            found.append(params[self.each[place].key]["probability"].reshape(shape))
+        return found
+
+    def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
+        """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
+        found = []
+        for own, data, params in zip(self.stacks, ready.leaves, compiled[1], strict=True):
+            scored = np.zeros((ready.n_rows, own.bundles[0].groups))
+            own.score(data, params, scored)
+            found.append(np.where(scored < IMPOSSIBLE, -np.inf, scored) if own.clamped else scored)
+        return found
+
+    def expect(
+        self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
+    ) -> Counts:
+        factors = self.factors(compiled, ready)
+        hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+        found = ready.holes.expect(compiled[0], hanging)
+        alone = ready.base + sum(
+            (f[:, 0] for f, scope in zip(factors, self.parents_of_leaves, strict=True) if not scope), 0.0
+        )
+        arrays: dict[Hashable, Twofold] = {
+            self.each[place].key: Twofold.of(own) for place, own in zip(self.places, found.counts, strict=True)
+        }
+        shares = iter(found.posteriors)
+        for own, data, params, scope in zip(
+            self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
+        ):
+            arrays |= self._leaf_counts(own, data, params, ready, next(shares) if scope else None, scope)
+        likelihood = found.log_likelihood + float(np.where(ready.weights > 0, alone * ready.weights, 0.0).sum())
+        return Counts(arrays, float(ready.weights.sum()), likelihood)
+
+    def _leaf_counts(
+        self, own: Stack, data: Any, params: Any, ready: NetRows, shares: np.ndarray | None, scope: tuple[int, ...]
+    ) -> dict[Hashable, Twofold]:
+        """A leaf's statistics: of rows that show its parents by their configuration, of the others by their shares."""
+        groups = own.bundles[0].groups
+        if shares is None:
+            shares = np.ones((ready.n_rows, 1))
+        known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
+        total = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, groups)
+        unknown = np.flatnonzero(known < 0)
+        if len(unknown):
+            members = np.ascontiguousarray(shares[unknown] * ready.weights[unknown, None])
+            soft = own.count(rows_of(data, unknown), members, params)
+            total = {name: total[name] + soft[name] for name in total}
+        return {own.node.key: total[own.name]}
+
+    def gathered(self, counts: Counts) -> Counts:
+        arrays: dict[Hashable, Twofold] = {}
+        leaves = {x.node.key: x for x in self.stacks}
+        for bundle in self.nodes.bundles:
+            if bundle.name in leaves:
+                arrays |= leaves[bundle.name].split(counts.arrays[bundle.name])
+            else:
+                arrays[bundle.name] = stack([counts.arrays[key] for key in bundle.keys], axis=1)
+        return replace(counts, arrays=arrays)
+
+    def seen(self, ready: NetRows) -> Counts:
+        """Counts by node of rows that show a node and all of its parents; the others are passed over."""
+        arrays: dict[Hashable, Twofold] = {}
+        for new, place in enumerate(self.places):
+            family = self.discrete.families[new]
+            cells = prod(self.sizes[node] for node in family)
+            known = ready.known(family)
+            total = np.bincount(known[known >= 0], ready.weights[known >= 0], minlength=cells)
+            arrays[self.each[place].key] = Twofold.of(total.reshape(-1, self.sizes[new]))
+        for own, data, scope in zip(self.stacks, ready.leaves, self.parents_of_leaves, strict=True):
+            known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
+            found = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, own.bundles[0].groups)
+            arrays[own.node.key] = found[own.name]
+        return self.nodes.unstacked(self.gathered(Counts(arrays, float(ready.weights.sum()))))
+
+    def unseen_notes(self, counts: Counts) -> list[str]:
+        notes = []
+        for new, place in enumerate(self.places):
+            parents = self.discrete.parents[new]
+            empty = np.flatnonzero(counts.arrays[self.each[place].key].value.sum(axis=1) <= 0)
+            if parents and len(empty):
+                names = [self.discrete.names[parent] for parent in parents]
+                levels = [[str(level) for level in levels_of(self.each[self.places[p]]) or ()] for p in parents]
+                said = in_words(names, levels, int(empty[0]))
+                more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+                notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
+        return notes
+
+    @property
+    def has_hidden(self) -> bool:
+        return bool(self.hidden)
+
+    def holes_in(self, ready: NetRows) -> bool:
+        return bool((ready.codes < 0).any())
+
+    def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
+        from softcount.models.net_start import drawn_start
+
+        return drawn_start(self, ready, imagined, rng)
+
+    def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
+        compiled = self.compile(params)
+        for part in ready:
+            factors = self.factors(compiled, part)
+            hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+            row = part.holes.impossible(compiled[0], hanging)
+            if row is not None:
+                return DataError(
+                    f"row {part.start + row + 1} has probability zero under the network that EM starts from. "
+                    "Start from probabilities above zero."
+                )
+        return super().impossible(params, ready)
+
+    # -- in a file
+
+    def document(self) -> dict[str, Any]:
+        cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
+        label = None if self.target is None else self.graph.number[self.target]
+        parents = [list(own) for own in self.graph.parents]
+        return {"parents": parents, "cuts": cuts, "label": label, "cells": int(self.kernels.cells)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Net:
+        said, last = document["parents"], len(nodes) - 1
+        if not isinstance(said, list) or len(said) != len(nodes):
+            raise ModelFileError("its nodes and their parents are not as many.")
+        parents = tuple(tuple(whole(parent, 0, last, "a parent") for parent in own) for own in said)
+        if any(len(set(own)) < len(own) for own in parents):
+            raise ModelFileError("a node has a parent twice.")
+        cuts = {nodes[whole(place, 0, last, "a cut node")].key: _edges(edges) for place, edges in document["cuts"]}
+        net = cls(
+            schema, Graph(tuple(node.key for node in nodes), parents), nodes,
+            Kernels(whole(document["cells"], 0, 1 << 62, "cells")), cuts,
+            None if document["label"] is None else nodes[whole(document["label"], 0, last, "the class")].key,
+        )  # fmt: skip
+        for before, node in zip(nodes, net.each, strict=True):
+            if before.setting.groups != node.setting.groups:
+                raise ModelFileError(f"node {node.key!r} has {before.setting.groups} configurations of its parents.")
+        for key, edges in cuts.items():
+            if key not in schema.by_key or schema.places[key].store != "reals" or net.nodes[key].columns:
+                raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
+            if len(edges) + 1 != len(net.nodes[key].setting.levels):
+                raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
+        return net
+
+
+def _edges(said: Any) -> np.ndarray:
+    edges = np.array([number(edge, "a cut") for edge in said], dtype=np.float64)
+    if not (np.diff(edges) > 0).all():
+        raise ModelFileError("cuts do not rise.")
+    return edges
+
+
+def levels_of(node: Node) -> Sequence[object] | None:
+    """The levels of a discrete node; None for a number."""
+    return node.family.levels_of(node.setting, 0)
+
+
+def _of_groups(node: Node, groups: int) -> Node:
+    return node if node.setting.groups == groups else replace(node, setting=replace(node.setting, groups=groups))
+
+
+def some_rows(ready: NetRows, rows: slice) -> NetRows:
+    """Some rows; the same object where they are all."""
+    if rows.start == 0 and rows.stop >= ready.n_rows:
+        return ready
+    cut = slice(rows.start, min(rows.stop, ready.n_rows))
+    leaves = [rows_of(data, cut) for data in ready.leaves]
+    return NetRows(ready.model, ready.codes[cut], leaves, ready.weights[cut], ready.base[cut], ready.start + cut.start)
+
+
+def joined(parts: Sequence[NetRows]) -> NetRows:
+    """Neighbouring rows as one."""
+    if len(parts) == 1:
+        return parts[0]
+    leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in parts), strict=True)]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "weights", "base")}
+    return NetRows(parts[0].model, leaves=leaves, start=parts[0].start, **arrays)

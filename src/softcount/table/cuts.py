@@ -1,0 +1,106 @@
+"""Numbers cut into intervals: into parts of equal count, or where the classes change (Fayyad and Irani's rule)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import xlogy
+
+MOST_INTERVALS = 5
+"""Intervals of equal count that a column is cut into where nobody says how many."""
+
+
+def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.ndarray:
+    """Cuts that leave about as much weight in every interval; fewer where values repeat.
+
+    >>> equal_count(np.arange(1.0, 9.0), np.ones(8), 4)
+    array([2.5, 4.5, 6.5])
+    """
+    order = np.argsort(values, kind="stable")
+    ordered, below = values[order], np.cumsum(weights[order])
+    if not len(ordered) or below[-1] <= 0:
+        return np.zeros(0)
+    wanted = below[-1] * np.arange(1, intervals) / intervals
+    at = np.searchsorted(below, wanted * (1 + 1e-12), side="left")
+    edges = {_between(ordered, _end_of_run(ordered, int(place))) for place in at}
+    return np.array(sorted(edge for edge in edges if edge is not None))
+
+
+def _end_of_run(ordered: np.ndarray, place: int) -> int:
+    """The last place that holds the same value."""
+    return int(np.searchsorted(ordered, ordered[min(place, len(ordered) - 1)], side="right")) - 1
+
+
+def _between(ordered: np.ndarray, place: int) -> float | None:
+    """Half-way to the next value; None after the last."""
+    if place + 1 >= len(ordered):
+        return None
+    low, high = float(ordered[place]), float(ordered[place + 1])
+    middle = low + (high - low) / 2
+    return middle if low <= middle < high else low
+
+
+def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+    """Cuts at which the classes differ by more than it costs to tell them: none where the classes do not change.
+
+    A cut is made where it lowers the entropy of the classes most, if that gains more than
+    (log2(n - 1) + log2(3^k - 2) - k H + k1 H1 + k2 H2) / n bits, and so on within both sides.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    if len(distinct) < 2:
+        return np.zeros(0)
+    table = np.zeros((len(distinct), classes))
+    np.add.at(table, (place, labels), weights)
+    below = np.vstack([np.zeros(classes), np.cumsum(table, axis=0)])
+    cuts = sorted(_cuts(below, 0, len(distinct)))
+    return np.array([distinct[at - 1] + (distinct[at] - distinct[at - 1]) / 2 for at in cuts])
+
+
+def _cuts(below: np.ndarray, first: int, last: int) -> list[int]:
+    """Where to cut between two places of a table of running totals."""
+    found, ahead = [], [(first, last)]
+    while ahead:
+        start, stop = ahead.pop()
+        at = _best_cut(below, start, stop)
+        if at is not None:
+            found.append(at)
+            ahead += [(start, at), (at, stop)]
+    return found
+
+
+def _best_cut(below: np.ndarray, start: int, stop: int) -> int | None:
+    if stop - start < 2:
+        return None
+    left = below[start + 1 : stop] - below[start]
+    right = below[stop] - below[start + 1 : stop]
+    whole = below[stop] - below[start]
+    n = float(whole.sum())
+    bits = (_bits(left) + _bits(right)) / n
+    at = int(np.argmin(bits))
+    gain = float(_bits(whole[None])[0]) / n - float(bits[at])
+    kinds, kinds_left, kinds_right = (int((part > 0).sum()) for part in (whole, left[at], right[at]))
+    entropies = [float(_bits(part[None])[0]) / max(float(part.sum()), 1e-300) for part in (whole, left[at], right[at])]
+    penalty = np.log2(3.0**kinds - 2) - (kinds * entropies[0] - kinds_left * entropies[1] - kinds_right * entropies[2])
+    return start + 1 + at if n > 1 and gain > (np.log2(n - 1) + penalty) / n else None
+
+
+def _bits(counts: np.ndarray) -> np.ndarray:
+    """Weight times entropy of each row of counts, in bits."""
+    totals = counts.sum(axis=1)
+    return np.asarray((xlogy(totals, totals) - xlogy(counts, counts).sum(axis=1)) / np.log(2.0))
+
+
+def interval_names(edges: Sequence[float]) -> tuple[str, ...]:
+    """What the intervals between cuts are called.
+
+    >>> interval_names([1.5, 20.0])
+    ('<= 1.5', '1.5 to 20', '> 20')
+    """
+    spelt = [f"{edge:.6g}" for edge in edges]
+    if len(set(spelt)) < len(spelt):
+        spelt = [repr(float(edge)) for edge in edges]
+    if not spelt:
+        return ("any",)
+    return (f"<= {spelt[0]}", *(f"{low} to {high}" for low, high in pairwise(spelt)), f"> {spelt[-1]}")
