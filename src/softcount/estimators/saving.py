@@ -10,15 +10,12 @@ import numpy as np
 import softcount
 from softcount.errors import ModelFileError
 from softcount.estimators.bag_of_words import load_bag
-from softcount.estimators.net_structure import graph_of
 from softcount.files.archive import naming, read
 from softcount.files.centres_part import centres_of, holds_centres, save_centres
 from softcount.files.json_document import key_of, nested_document, nested_from, plain
 from softcount.files.model_file import family_document, family_from, load_model, prior_document, prior_from, save_model
 from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.fitted_net import FittedNet
-from softcount.networks.network import Network
 
 KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture", "BayesNet")
 CLUSTERING = ("KMeans", "SphericalKMeans")
@@ -79,13 +76,17 @@ def kinds_document(kinds: Any) -> Any:
 
 def setting_prior(prior: Any) -> Any:
     """A prior as JSON; that of an older network is in the counts it imagines, and 1 row in the settings."""
-    return 1.0 if isinstance(prior, Network) or hasattr(prior, "network_") else prior_document(prior)
+    from softcount.networks.network import Network
+
+    return 1.0 if isinstance(prior, Network) or hasattr(prior, "edges_") else prior_document(prior)
 
 
 def edges_document(edges: Any) -> Any:
     """Edges as JSON: a word, or pairs."""
     if edges is None or isinstance(edges, str):
         return edges
+    from softcount.estimators.net_structure import graph_of
+
     return nested_document([tuple(edge) for edge in graph_of(edges).edges])
 
 
@@ -132,9 +133,16 @@ def load_estimator(path: Any) -> Any:
         estimator._check_settings()
         if isinstance(fitted, Fitted) == (name == "BayesNet" or settings.get("dependence") is not None):
             raise ModelFileError(f"the estimator {name!r} is not one for this model.")
-        estimator._keep(fitted if isinstance(fitted, Fitted) else FittedNet.of(fitted))
+        estimator._keep(fitted if isinstance(fitted, Fitted) else _as_network(fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
+
+
+def _as_network(learned: Any) -> Any:
+    """What a network has learned, ready to answer; loaded only where there is one."""
+    from softcount.fitted.fitted_net import FittedNet
+
+    return FittedNet.of(learned)
 
 
 def _settings_of(fitted: Fitted) -> dict[str, Any]:

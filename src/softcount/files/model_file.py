@@ -285,7 +285,10 @@ def family_from(x: Document, key: Key) -> Family:
 
 def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
     """A model's structure back; files that name no kind are of stars, which were all there was."""
-    return MODELS[_one_of(document.get("model", "star"), MODELS)].from_document(document, schema, nodes)
+    name = document.get("model", "star")
+    if name == "network":
+        import softcount.models.net  # noqa: F401 - which makes itself known
+    return MODELS[_one_of(name, MODELS)].from_document(document, schema, nodes)
 
 
 def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
