@@ -116,3 +116,43 @@ def test_equal_rows_are_one_row_with_a_weight():
     long, short = climbed(3, table=table, weights=None), climbed(3)
     np.testing.assert_allclose(long.trace_, short.trace_, rtol=1e-13)
     np.testing.assert_allclose(shares(long), shares(short), rtol=1e-12)
+
+
+# The same as a network: a hidden bag, of which flavour, wrapper and hole are the children
+
+EDGES = [("Bag", name) for name in COLUMNS]
+
+
+def network(iterations, start=START, table=TABLE, weights=TIMES):
+    init = {"Bag" if key == "weights" else key: said for key, said in start.items()}
+    how = {"n_init": 1, "max_iter": iterations, "tol": 0, "accelerate": False, "estimate": "ml"}
+    return sc.BayesNet(EDGES, {"Bag": 2}, init=init, **how).fit(table, sample_weight=weights)
+
+
+def test_the_network_climbs_the_same_way():
+    net = network(10)
+    np.testing.assert_allclose(net.trace_, climbed(10).trace_, rtol=1e-13)
+    assert net.trace_[1] == pytest.approx(-2021.026239, abs=5e-7)
+    assert net.trace_[10] == pytest.approx(-1982.017785, abs=5e-7)
+    assert net.n_iter_ == 10 and not net.converged_
+
+
+def test_the_network_after_one_iteration():
+    net = network(1)
+    assert net.query("Bag")[0] == pytest.approx(0.612431, abs=5e-7)
+    wanted = [[0.668408, 0.648312, 0.655848], [0.388695, 0.381748, 0.382741]]
+    np.testing.assert_allclose(shares(net), wanted, atol=5e-7)
+
+
+def test_the_limit_of_the_network():
+    net = network(1500)
+    assert net.log_likelihood_ == pytest.approx(-1979.360127, abs=5e-7)
+    assert net.query("Bag")[0] == pytest.approx(0.419424, abs=5e-7)
+    np.testing.assert_allclose(shares(net), [[0.893377, 0.797449, 0.836496], [0.319159, 0.362624, 0.343027]], atol=5e-7)
+
+
+def test_the_default_settings_of_the_network_reach_the_limit():
+    net = sc.BayesNet(EDGES, {"Bag": 2}, estimate="ml", tol=1e-10, max_iter=5000, random_state=0)
+    net.fit(TABLE, sample_weight=TIMES)
+    assert net.log_likelihood_ == pytest.approx(-1979.360127, abs=1e-6)
+    assert net.converged_

@@ -74,3 +74,21 @@ def test_a_mixture_per_class_finds_the_counted_table():
 
 def test_one_component_per_class_is_naive_bayes_and_cannot():
     np.testing.assert_allclose(np.diff(per_class("ml", components=1), axis=1), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimate", ["ml", "mean", "map"])
+@pytest.mark.parametrize("edges", ["tan", "joint"])
+def test_a_tree_augmented_network_and_the_whole_joint_can(edges, estimate):
+    net = sc.BayesNet(edges, estimate=estimate).fit(TABLE, DIFFERENT)
+    assert net.score(TABLE, DIFFERENT) == 1.0
+    assert net.classes_.tolist() == [False, True]
+
+
+def test_a_naive_network_cannot():
+    net = sc.BayesNet("naive").fit(TABLE, DIFFERENT)
+    np.testing.assert_allclose(net.predict_proba(TABLE), 0.5, atol=1e-15)
+
+
+def test_so_can_they_by_the_names_of_their_own():
+    assert sc.BayesNet.tan(TABLE, DIFFERENT).score(TABLE, DIFFERENT) == 1.0
+    assert sc.BayesNet.joint(TABLE, DIFFERENT).score(TABLE, DIFFERENT) == 1.0

@@ -91,3 +91,31 @@ def test_thirty_booleans_in_one_table_are_refused_before_anything_is_allocated(e
 def test_the_refusal_says_how_many_cells_and_what_to_do():
     with pytest.raises(sc.SoftcountError, match=r"[0-9,]{13,} cells.*Split the block"):
         sc.NaiveBayes(kinds={tuple(f"x{j}" for j in range(30)): "categorical"}).fit(table_of(30, 2), labels(2, 8))
+
+
+# Networks
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_naive_network_has_as_many_as_naive_bayes(n):
+    table, names = table_of(n, 2), labels(2, 8)
+    assert sc.BayesNet("naive").fit(table, names).n_parameters_ == 2 * n + 1
+    assert sc.BayesNet("joint").fit(table, names).n_parameters_ == 2 ** (n + 1) - 1
+
+
+def test_each_column_of_a_tree_augmented_network_has_one_parent_more():
+    k, n, m = 3, 4, 5
+    net = sc.BayesNet("tan").fit(table_of(n, m, 60), labels(k, 60))
+    assert net.n_parameters_ == (k - 1) + k * (m - 1) + (n - 1) * k * m * (m - 1)
+
+
+def test_the_whole_joint_of_thirty_booleans_is_refused_before_anything_is_allocated():
+    table = table_of(30, 2)
+    tracemalloc.start()
+    try:
+        with pytest.raises(sc.SoftcountError, match=r"1,073,741,824 cells|2,147,483,648 cells"):
+            sc.BayesNet.joint(table, labels(2, 8))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 50_000_000, f"{most:,} bytes were asked for before the refusal"
