@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import Counts
+from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_levels import chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
-from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, structure_of
+from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
@@ -28,13 +28,14 @@ from softcount.learn.evidence import bic
 from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
-from softcount.models.align_net import aligned_to, refuse_below_zero, refuse_hidden, united_net
+from softcount.models.align_net import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
 from softcount.models.declared import read_kinds
 from softcount.models.declared_net import DeclaredNet
 from softcount.models.net import Net
 from softcount.networks.dependence import Dependence
 from softcount.networks.network import Network
 from softcount.run.threads import Threads
+from softcount.sources.frames import is_missing
 from softcount.table import MISSING, Table, open_table
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind
@@ -165,7 +166,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             raise DataError(f"criterion={self.criterion!r} is not known. Use one of {', '.join(map(repr, SCORES))}.")
         return SearchSettings(
             self.criterion, tuple(graph_of(self.required).edges if self.required else ()),
-            tuple(tuple(edge) for edge in self.forbidden or ()), self.max_parents, self.equivalent_sample_size,
+            pairs_of(self.forbidden), self.max_parents, self.equivalent_sample_size,
         )  # fmt: skip
 
     def _check_settings(self) -> None:
@@ -174,6 +175,11 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         inputs.refuse_negative("tol", self.tol)
         inputs.refuse_negative("equivalent_sample_size", self.equivalent_sample_size)
         inputs.refuse_jobs(self.n_jobs)
+        if self.max_parents is not None:
+            inputs.refuse_fraction("max_parents", self.max_parents, 0)
+        for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
+            if not isinstance(getattr(self, name) or {}, Mapping):
+                raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
 
     def _missing(self) -> tuple[str, ...]:
         words = self.missing
@@ -182,6 +188,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags
 
     # -- learning more, and less
@@ -197,10 +204,13 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             more = self._counted(X, y, sample_weight)
             self._keep(self._with_counts(self.fitted_.net, self.fitted_.counts + more))
             return self
+        inputs.checked(self, X, reset=False)
         return self._joined(self._alike(X, y, sample_weight).fitted_)
 
     def merge(self, other: BayesNet) -> Self:
         """A new network of both tables: their counts, added. Both have the same edges."""
+        if not isinstance(other, BayesNet):
+            raise DataError(f"a network is merged with another network, not with {type(other).__name__}.")
         check_is_fitted(other, "fitted_")
         refuse_hidden(self._fitted.net)
         merged = copy(self)
@@ -214,10 +224,12 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return self
 
     def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """A network of the same edges and cuts, of these rows alone."""
+        """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
         fitted = self.fitted_
-        settings = self.get_params(deep=False) | {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "init": self}
-        return type(self)(**settings).fit(X, y if y is not None else fitted.target, sample_weight)
+        own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "init": self, "max_iter": 0}
+        return type(self)(**self.get_params(deep=False) | own).fit(
+            X, y if y is not None else fitted.target, sample_weight
+        )
 
     def _joined(self, other: FittedNet) -> Self:
         net = united_net(self.fitted_.net, other.net)
@@ -226,9 +238,12 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return self
 
     def _with_counts(self, net: Net, counts: Counts) -> FittedNet:
+        known = imagined_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
         prior = 1.0 if self._is_network(self.prior) else self.prior
+        if isinstance(prior, Mapping):
+            prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_priors(net, prior, self.equivalent_sample_size)
-        return re_estimated(self.fitted_, net, counts, priors)
+        return re_estimated(self.fitted_, net, counts, priors, known)
 
     def _is_network(self, prior: Any) -> bool:
         return isinstance(prior, (BayesNet, Network))
@@ -237,6 +252,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """What rows add to the counts of the network as it is."""
         fitted = self._fitted
         data = inputs.checked(self, X, reset=False)
+        if y is None and fitted.target is not None and fitted.target in inputs.known_columns(X):
+            y = fitted.target
         codes = None if y is None else self._label_codes(y, X)
         table = fitted.table(data, labels=codes, weights=inputs.weights_of(sample_weight, data))
         return fitted.counted(table)
@@ -244,7 +261,11 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def _label_codes(self, y: Any, X: Any) -> np.ndarray:
         labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
         known = {str(level): place for place, level in enumerate(self.classes_.tolist())}
-        return np.array([known.get(str(label), -1) for label in labels], dtype=np.int32)
+        found = [-1 if is_missing(label) else known.get(str(label)) for label in labels]
+        if None in found:
+            odd = list(labels)[found.index(None)]
+            raise DataError(f"row {found.index(None) + 1} has the class {odd!r}, which the network has never met.")
+        return np.array(found, dtype=np.int32)
 
     # -- made otherwise than by fitting edges
 
@@ -448,6 +469,9 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
         if y is None or self._fitted.target is None:
             return float(self.score_samples(X).mean())
+        y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        inputs.refuse_gaps(y)
+        inputs.refuse_other_labels(y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def impute(self, X: Any) -> Any:
@@ -464,7 +488,10 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """
         table = self._closed(X)
         found = explained_rows(self._fitted, table, self._of(of), against)
-        return arrow_table({name: found[key] for key, name in labels(found).items()})
+        names = labels(key for key in found if key is not ROOT)
+        return arrow_table(
+            {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}
+        )
 
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats less likely each row is than is usual for the nodes that it shows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,89 @@ from softcount.fitted.fitted_net import FittedNet
 from softcount.models.base import GraphModel
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
+from softcount.networks.graph import Graph
 from softcount.networks.network import Network
 from softcount.priors import Dirichlet
 from softcount.table.schema import Key
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNetwork:
+    """A network that is a prior or a start: levels and parents by node, and arrays with an axis for every parent.
+
+    `tables` are of nodes with levels and end in an axis of the node's own: counts, or shares that are worth an imagined
+    row in every configuration. `numbers` are the parameters of the other nodes.
+    """
+
+    levels: Mapping[Key, Sequence[Any]]
+    parents: Mapping[Key, Sequence[Key]]
+    tables: Mapping[Key, np.ndarray]
+    numbers: Mapping[Key, Mapping[str, np.ndarray]]
+    cuts: Collection[Key] = ()
+    counted: bool = False
+
+    def laid(self, model: Net, key: Key, array: np.ndarray, own: bool, what: str) -> np.ndarray:
+        """(configurations x rest) in the order of this model's parents and levels; of those it lacks, the mean."""
+        axes = [model.graph.names[parent] for parent in model.graph.parents[model.graph.place(key)]]
+        if set(axes) != set(self.parents[key]):
+            raise DataError(f"{what}: node {key!r} has other parents there than here.")
+        turned = array.transpose([*(self.parents[key].index(name) for name in axes), *range(len(axes), array.ndim)])
+        known = [*axes, key] if own else axes
+        rest = array.shape[len(known) :]
+        padded = np.pad(turned, [*((0, 1) for _ in known), *((0, 0) for _ in rest)], mode="mean")
+        picks = [self._places(model.nodes[name]) for name in known]
+        return np.asarray(padded[np.ix_(*picks, *map(range, rest))].reshape(model.nodes[key].setting.groups, -1, *rest))
+
+    def _places(self, node: Node) -> list[int]:
+        """Where the levels of a node are here; the place after the last for one that is not."""
+        known = {str(level): place for place, level in enumerate(self.levels[node.key])}
+        return [known.get(str(level), len(known)) for level in levels_of(node) or ()]
+
+    def refuse_unknown_levels(self, model: Net, key: Key) -> None:
+        """Raise where a node or one of its parents has a level that is not known here."""
+        for name in (key, *self.parents[key]):
+            for level, place in zip(levels_of(model.nodes[name]) or (), self._places(model.nodes[name]), strict=True):
+                if place == len(self.levels[name]):
+                    raise DataError(f"prior: node {name!r} has no level {level!r} there.")
+
+
+def other_network(said: Any, shares: bool = False) -> OtherNetwork | None:
+    """A network that was given as a prior or, as `shares`, as a start; None for anything else."""
+    if isinstance(said, Network):
+        graph = said.graph
+        levels = dict(zip(graph.names, said.levels, strict=True))
+        return OtherNetwork(
+            levels, _parents(graph), dict(zip(graph.names, map(np.asarray, said.tables), strict=True)), {}
+        )
+    fitted = getattr(said, "fitted_", None)
+    if not isinstance(fitted, FittedNet):
+        return None
+    net, known = fitted.net, fitted.levels
+    sizes = {key: len(levels) for key, levels in known.items()}
+    parents = _parents(net.graph)
+    above = {key: [sizes[name] for name in own] for key, own in parents.items() if all(name in sizes for name in own)}
+    counted = fitted.counts.rows > 0
+    tables = {
+        key: (fitted.params[key]["probability"] if shares else _believed(fitted, key)).reshape(*above[key], sizes[key])
+        for key in known
+    }
+    numbers = {
+        key: {name: np.asarray(own).reshape(*above[key], *np.shape(own)[1:]) for name, own in params.items()}
+        for key, params in fitted.params.items()
+        if key not in known and key in above
+    }
+    return OtherNetwork(known, parents, tables, numbers, list(net.cuts), counted)
+
+
+def _parents(graph: Graph) -> dict[Key, list[Key]]:
+    names = graph.names
+    return {name: [names[parent] for parent in own] for name, own in zip(names, graph.parents, strict=True)}
+
+
+def _believed(fitted: FittedNet, key: Key) -> np.ndarray:
+    """What a network has counted and imagined of a node."""
+    counts = np.maximum(fitted.counts.arrays[key].value, 0.0)
+    return np.asarray(counts + np.broadcast_to(fitted.imagined.hypers[key]["alpha"], counts.shape))
 
 
 def network_priors(model: GraphModel, prior: Any, sample_size: float) -> dict[Key, Any]:
@@ -25,9 +106,9 @@ def network_priors(model: GraphModel, prior: Any, sample_size: float) -> dict[Ke
     those of some; a network is an expert: the tables of one that was read times `sample_size`, the counts of a fitted.
     """
     assert isinstance(model, Net)
-    said = _tables(prior)
-    if said is not None:
-        return {node.key: _expert(node, said, sample_size) for node in model.each}
+    other = other_network(prior)
+    if other is not None:
+        return {node.key: _expert(model, node, other, sample_size) for node in model.each}
     if isinstance(prior, Mapping):
         for key in prior:
             model.graph.place(key)
@@ -37,42 +118,18 @@ def network_priors(model: GraphModel, prior: Any, sample_size: float) -> dict[Ke
 
 def prior_levels(prior: Any) -> dict[Key, list[Any]]:
     """The levels that a prior names: they join those that are met."""
-    said = _tables(prior)
-    if said is None:
+    other = other_network(prior)
+    if other is None:
         return inputs.prior_levels(prior)
-    return {key: list(levels) for key, (levels, _, _) in said.items()}
+    return {key: list(levels) for key, levels in other.levels.items() if key not in other.cuts}
 
 
-def _tables(prior: Any) -> dict[Key, tuple[list[Any], np.ndarray, bool]] | None:
-    """Levels, (configurations x levels) and whether they are counts, by node, of a network that is a prior."""
-    fitted = getattr(prior, "fitted_", None)
-    if isinstance(fitted, FittedNet):
-        return {key: (levels, _believed(fitted, key), True) for key, levels in fitted.levels.items()}
-    if isinstance(prior, Network):
-        names = prior.graph.names
-        return {
-            name: (list(levels), np.asarray(table).reshape(-1, len(levels)), False)
-            for name, levels, table in zip(names, prior.levels, prior.tables, strict=True)
-        }
-    return None
-
-
-def _believed(fitted: FittedNet, key: Key) -> np.ndarray:
-    """What a network has counted and imagined of a node."""
-    counts = np.maximum(fitted.counts.arrays[key].value, 0.0)
-    return np.asarray(counts + np.broadcast_to(fitted.imagined.hypers[key]["alpha"], counts.shape))
-
-
-def _expert(node: Node, said: Mapping[Key, tuple[list[Any], np.ndarray, bool]], sample_size: float) -> Any:
-    if node.key not in said:
+def _expert(model: Net, node: Node, other: OtherNetwork, sample_size: float) -> Any:
+    if node.key not in other.tables:
         return 1.0
-    levels, table, counted = said[node.key]
-    own = list(levels_of(node) or ())
-    known = [str(level) for level in levels]
-    if len(table) != node.setting.groups or any(str(level) not in known for level in own):
-        raise DataError(f"prior: node {node.key!r} has other parents or levels there than here.")
-    ordered = table[:, [known.index(str(level)) for level in own]]
-    return Dirichlet(ordered if counted else ordered * sample_size)
+    table = other.laid(model, node.key, other.tables[node.key], True, "prior")
+    other.refuse_unknown_levels(model, node.key)
+    return Dirichlet(table if other.counted else table * sample_size)
 
 
 def _one(node: Node, prior: Any, sample_size: float) -> Any:
@@ -81,7 +138,7 @@ def _one(node: Node, prior: Any, sample_size: float) -> Any:
     if isinstance(prior, str) and prior == "bdeu":
         return sample_size / (node.setting.groups * max(len(levels or (0,)), 1))
     if isinstance(prior, (list, np.ndarray)) and levels is not None:
-        return Dirichlet(np.asarray(prior, dtype=float).reshape(-1, len(levels)))
+        return Dirichlet(_shaped(node, prior, "prior"))
     return prior
 
 
@@ -89,12 +146,26 @@ def start_of(init: Any) -> Callable[[GraphModel, Imagined], Params] | None:
     """What makes the parameters that EM starts from; None where they are drawn."""
     if init is None or (isinstance(init, str) and init in ("random", "k-means++")):
         return None
-    if not isinstance(init, Mapping):
-        tables = _tables(init)
-        if tables is None:
-            raise DataError(f"init is a network, or a mapping of nodes to tables, not {init!r}.")
-        init = {key: dict(zip(levels, table.T, strict=True)) for key, (levels, table, _) in tables.items()}
-    return lambda model, imagined: _started(model, imagined, init)
+    if isinstance(init, Mapping):
+        return lambda model, imagined: _started(model, imagined, init)
+    other = other_network(init, shares=True)
+    if other is None:
+        raise DataError(f"init is a network, or a mapping of nodes to tables, not {init!r}.")
+    return lambda model, imagined: _started(model, imagined, _start_from(model, other))
+
+
+def _start_from(model: GraphModel, other: OtherNetwork) -> dict[Key, Any]:
+    """What another network says of the nodes that both have, by parameter."""
+    assert isinstance(model, Net)
+    found: dict[Key, Any] = {}
+    for key in model.graph.names:
+        if key in other.tables:
+            table = other.laid(model, key, other.tables[key], True, "init")
+            found[key] = table / table.sum(axis=1, keepdims=True)
+        elif key in other.numbers:
+            own = other.numbers[key]
+            found[key] = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
+    return found
 
 
 def _started(model: GraphModel, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
@@ -129,5 +200,20 @@ def _said(node: Node, said: Any) -> Mapping[Any, Any]:
         return said
     if levels is None:
         raise DataError(f"init: {node.key!r} is a number; give its parameters by name.")
-    table = np.asarray(said, dtype=float).reshape(-1, len(levels))
+    table = _shaped(node, said, "init")
     return {level: table[:, place] for place, level in enumerate(levels)}
+
+
+def _shaped(node: Node, said: Any, what: str) -> np.ndarray:
+    """A table as somebody wrote it: (configurations x levels), or an axis for every parent."""
+    groups, levels = node.setting.groups, len(levels_of(node) or ())
+    try:
+        table = np.asarray(said, dtype=float)
+    except (TypeError, ValueError):
+        table = np.zeros(0)
+    if table.shape[-1:] != (levels,) or table.size not in (levels, groups * levels):
+        raise DataError(
+            f"{what}: the table of node {node.key!r} has a number for each of its {levels} levels in each of "
+            f"{groups} configurations of its parents."
+        )
+    return np.broadcast_to(table.reshape(-1, levels), (groups, levels))

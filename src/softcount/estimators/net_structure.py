@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.errors import DataError
 from softcount.models.declared_net import Coded, Search, Shape
-from softcount.networks.graph import Edge, Graph
+from softcount.networks.graph import Edge, Graph, pair_of
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -86,7 +86,28 @@ def graph_of_text(text: str) -> Graph:
     >>> graph_of_text("Rain>Wet, Sprinkler > Wet").edges
     [('Rain', 'Wet'), ('Sprinkler', 'Wet')]
     """
-    edges, names = [], []
+    edges, names = _written(text)
+    if not edges and len(names) == 1:
+        raise DataError(
+            f"{text!r} is neither a list of edges (A>B, B>C) nor one of {', '.join(WORDS)}, nor the name of a network "
+            "file (.bif, .xml)."
+        )
+    return Graph.of(edges, dict.fromkeys(names))
+
+
+def pairs_of(edges: Any) -> tuple[Edge, ...]:
+    """Pairs (parent, child), as such or as text, that need not be a graph."""
+    if isinstance(edges, str):
+        return tuple(_written(edges)[0])
+    if edges is not None and not isinstance(edges, Iterable):
+        raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
+    return tuple(pair_of(edge) for edge in edges or ())
+
+
+def _written(text: str) -> tuple[list[Edge], list[str]]:
+    """The edges that a text names, and the names in it."""
+    edges: list[Edge] = []
+    names: list[str] = []
     for part in text.split(","):
         along = [name.strip() for name in part.split(ARROW)]
         if not all(along):
@@ -94,12 +115,7 @@ def graph_of_text(text: str) -> Graph:
             raise DataError(f"edges are written A>B, separated by commas, not {text!r}.{close}")
         names += along
         edges += list(pairwise(along))
-    if not edges and len(names) == 1:
-        raise DataError(
-            f"{text!r} is neither a list of edges (A>B, B>C) nor one of {', '.join(WORDS)}, nor the name of a network "
-            "file (.bif, .xml)."
-        )
-    return Graph.of(edges, dict.fromkeys(names))
+    return edges, names
 
 
 def _star(target: Key, names: Sequence[Key]) -> Graph:
@@ -150,9 +166,20 @@ def _searched(counting: Counting, settings: SearchSettings, names: Sequence[Key]
     from softcount.networks.graph_scores import Bdeu, Bic
     from softcount.networks.structure_search import search_graph
 
+    _refuse_contradictions(settings)
     rules = EdgeRules(_pairs(settings.required, names), _pairs(settings.forbidden, names), settings.max_parents)
     score = Bdeu(settings.sample_size) if settings.score == "bdeu" else Bic()
     return search_graph(counting, score, rules).graph
+
+
+def _refuse_contradictions(settings: SearchSettings) -> None:
+    """Raise where no graph can have what is required."""
+    for parent, child in settings.required:
+        if (parent, child) in settings.forbidden:
+            raise DataError(f"the edge from {parent!r} to {child!r} is both required and forbidden.")
+        own = sum(other == child for _, other in settings.required)
+        if settings.max_parents is not None and own > settings.max_parents:
+            raise DataError(f"{child!r} has {own} required parents, but max_parents is {settings.max_parents}.")
 
 
 def _pairs(edges: Iterable[Edge], names: Sequence[Key]) -> frozenset[tuple[int, int]]:

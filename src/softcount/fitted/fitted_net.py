@@ -20,10 +20,13 @@ from softcount.models.net import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
 from softcount.networks.ask import Questions
 from softcount.networks.row_evidence import Evidence
+from softcount.numerics.twofold import Twofold
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key, Kind
 
 Levels = dict[Any, float]
+MOST_DRAWS = 20_000
+"""How often a number is drawn anew until it is in the range that is given."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +275,8 @@ class FittedNet(Learned):
         evidence = self.given(given)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
             raise impossible()
-        sure, _ = split(self.net, mapping(given))
+        sure, soft = split(self.net, mapping(given))
+        ranges = likelihoods(self.net, soft)[1]
         codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
         found: dict[Key, Any] = {}
         for new, place in enumerate(self.net.places):
@@ -281,7 +285,7 @@ class FittedNet(Learned):
         for own, scope in zip(self.net.stacks, self.net.parents_of_leaves, strict=True):
             sizes = [self.net.sizes[node] for node in scope]
             groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
-            values = own.node.family.draw_columns(self.params[own.node.key], own.node.setting, groups, rng, None)[0]
+            values = self._drawn_numbers(own.node, groups, ranges.get(own.node.key), rng)
             whole = self.schema[own.node.key].kind is Kind.COUNT
             found[own.node.key] = np.asarray(values, np.int64) if whole else values
         found |= {key: [value] * n for key, value in sure.items()}
@@ -307,6 +311,23 @@ class FittedNet(Learned):
             codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
         return codes
 
+    def _drawn_numbers(
+        self, leaf: Node, groups: np.ndarray, within: tuple[float, float] | None, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Numbers of a leaf, one for each configuration; drawn anew while they are outside a range."""
+        params = self.params[leaf.key]
+        values = np.asarray(leaf.family.draw_columns(params, leaf.setting, groups, rng, None)[0])
+        if within is None:
+            return values
+        for _ in range(MOST_DRAWS):
+            left = np.flatnonzero((values < within[0]) | (values > within[1]))
+            if not len(left):
+                return values
+            values[left] = leaf.family.draw_columns(params, leaf.setting, groups[left], rng, None)[0]
+        raise DataError(
+            f"the range of {leaf.key!r} is too unlikely for rows to be drawn from it. Give a wider one, or a number."
+        )
+
     # -- the same network, changed
 
     def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
@@ -318,7 +339,13 @@ class FittedNet(Learned):
             shares[0, level_number(node, level)] = 1.0
             own[key] = {"probability": shares, "unseen": np.zeros(1)}
         net = replace(self.net, graph=self.net.graph.without_arrows_into(set_to))
-        return replace(self, model=net, estimates=net.nodes.params(own))  # type: ignore[arg-type]  # of no one class
+        nothing = {key: Twofold.of(np.zeros_like(own[key]["probability"])) for key in set_to}
+        imagined = {key: {"alpha": own[key]["probability"]} for key in set_to}
+        return replace(
+            self, model=net, estimates=net.nodes.params(own), log_likelihood=None,  # type: ignore[arg-type]
+            counts=replace(self.counts, arrays={**self.counts.arrays, **nothing}),
+            imagined=replace(self.imagined, hypers={**self.imagined.hypers, **imagined}),
+        )  # fmt: skip
 
     # -- filling
 
@@ -346,11 +373,15 @@ class FittedNet(Learned):
         return {key: (rows, values) for key, (rows, values) in joined.items()}
 
 
-def re_estimated(fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any]) -> FittedNet:
-    """A network with other counts, and the parameters that they give."""
-    imagined = Imagined(net.nodes.hypers(counts, priors), fitted.imagined.how)
+def re_estimated(
+    fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Any]
+) -> FittedNet:
+    """A network with other counts, and the parameters that they give with the imagined ones, some of them known."""
+    imagined = Imagined(net.nodes.hypers(counts, priors, known), fitted.imagined.how)
     params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
-    return replace(fitted, model=net, counts=counts, imagined=imagined, estimates=params)  # type: ignore[arg-type]
+    return replace(
+        fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def impossible() -> DataError:

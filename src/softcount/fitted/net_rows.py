@@ -6,13 +6,14 @@ exactly. In a star this is what naive Bayes says of each column, whatever the or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 
+from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.fitted.fitted_net import FittedNet, impossible
 from softcount.fitted.net_evidence import level_number, with_factors
@@ -20,8 +21,6 @@ from softcount.models.net import NetRows
 from softcount.networks.row_evidence import Evidence
 from softcount.table import Table
 from softcount.table.schema import Key
-
-PRIOR = "(prior)"
 
 
 def step_by_step(fitted: FittedNet, ready: NetRows, but: Key | None = None) -> Iterator[tuple[Key, Evidence]]:
@@ -44,8 +43,11 @@ def step_by_step(fitted: FittedNet, ready: NetRows, but: Key | None = None) -> I
         yield key, found
 
 
-def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> dict[Key, np.ndarray]:
-    """What the shares of a node's levels and every other node add to the log-odds of its likeliest level."""
+def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> dict[Hashable, np.ndarray]:
+    """What the shares of a node's levels and every other node add to the log-odds of its likeliest level.
+
+    What the shares add is under `ROOT`.
+    """
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
     node = fitted.net.places.index(fitted.net.graph.place(of))
@@ -53,9 +55,9 @@ def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None
     return {key: np.concatenate([piece[key] for piece in pieces]) for key in (pieces[0] if pieces else ())}
 
 
-def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> dict[Key, np.ndarray]:
+def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> dict[Hashable, np.ndarray]:
     before = Evidence(np.full_like(ready.codes, -1))
-    shares: dict[Key, np.ndarray] = {PRIOR: fitted.questions.posterior([node], before)}
+    shares: dict[Hashable, np.ndarray] = {ROOT: fitted.questions.posterior([node], before)}
     for key, evidence in step_by_step(fitted, ready, but=of):
         shares[key] = fitted.questions.posterior([node], evidence)
     last = next(reversed(shares.values()))

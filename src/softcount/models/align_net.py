@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,6 +83,20 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
             stats, own = counts.arrays[node.key], node.key
         arrays[node.key] = Twofold(*(_laid(half, old, new, before, parents, own) for half in (stats.hi, stats.lo)))
     return replace(counts, arrays=arrays)
+
+
+def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
+    """The imagined counts that are tables of their own (an expert's, a file's), in the levels of another network."""
+    found = {}
+    for place, node in enumerate(new.each):
+        alpha = hypers[node.key].get("alpha", np.zeros(0))
+        if levels_of(node) is not None and alpha.ndim == 2:
+            parents, before = (
+                [net.graph.names[parent] for parent in net.graph.parents[at]]
+                for net, at in ((new, place), (old, old.graph.number[node.key]))
+            )
+            found[node.key] = {"alpha": _laid(alpha, old, new, before, parents, node.key)}
+    return found
 
 
 def _laid(half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any) -> np.ndarray:

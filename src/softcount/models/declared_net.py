@@ -24,6 +24,8 @@ FLOOR = 1e-6
 """Of the column's variance: the least variance of a number in a configuration of its parents."""
 MOST_PARAMETERS = 1 << 27
 """Cells of all tables together: a gigabyte of numbers."""
+MOST_LEVELS = 1 << 16
+"""Of a hidden node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class DeclaredNet:
     shape: Shape | None = None
     search: Search | None = None
     hidden: Mapping[Key, int | Sequence[object]] = field(default_factory=dict)
-    cut: Mapping[Key, int | Sequence[float]] = field(default_factory=dict)
+    cut: Mapping[Key, Any] = field(default_factory=dict)
     target: Key | None = None
     classes: Sequence[Any] | None = None
     cells: int = 0
@@ -73,17 +75,21 @@ class DeclaredNet:
         left = [key for key in columns if key not in graph.number]
         if left:
             notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
+        self._refuse_left_out(graph)
         nodes = tuple(known[name] for name in graph.names)
-        for node in nodes:
-            if levels_of(node) is not None and not levels_of(node):
-                raise DataError(
-                    f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
-                    f"hidden={{'name': 2}}."
-                )
+        _refuse_empty(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
         target = self.target if self.target in graph.number else None
         return Net(schema, graph, nodes, Kernels(self.cells), cuts, target), notes
+
+    def _refuse_left_out(self, graph: Graph) -> None:
+        """Raise where a hidden node or the class is in no edge."""
+        for key in self.hidden:
+            if key not in graph.number or not (graph.parents[graph.number[key]] or graph.children[graph.number[key]]):
+                raise DataError(f"hidden: {key!r} is in no edge, so nothing tells of it. Give the edges that it has.")
+        if self.target is not None and self.target not in graph.number:
+            raise DataError(f"the class {self.target!r} is in no edge. Give it one, or fit without y.")
 
     def _class(self, settled: Settled) -> dict[Key, Node]:
         if self.target is None:
@@ -95,9 +101,9 @@ class DeclaredNet:
     def _hidden(self, columns: Mapping[Key, Node]) -> dict[Key, Node]:
         found = {}
         for key, said in self.hidden.items():
-            if key in columns:
+            if key in columns or key == self.target:
                 raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
-            found[key] = _level_node(key, tuple(range(said)) if isinstance(said, int) else tuple(said))
+            found[key] = _level_node(key, _hidden_levels(key, said))
         return found
 
     def _wanted(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
@@ -111,6 +117,8 @@ class DeclaredNet:
         for key in self.cut:
             if key not in known:
                 raise DataError(f"cut names {key!r}, which is no column of the table.")
+            if levels_of(known[key]) is not None:
+                raise DataError(f"cut names {key!r}, which has levels of its own. Numbers are cut.")
         numbers = {key for key, node in known.items() if levels_of(node) is None}
         if graph is None:
             return numbers
@@ -132,18 +140,42 @@ class DeclaredNet:
             if schema.places[key].store != "reals":
                 raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: kinds={{{key!r}: 'ignore'}}.")
             cells, weights, rows = _cells(schema, chunks, key)
-            said = self.cut.get(key, None)
-            if said is not None and not isinstance(said, int):
+            said = self.cut.get(key)
+            if said is not None and not _is_number_of_intervals(said):
                 found[key] = _given_edges(key, said)
                 continue
             if said is None and labels is not None:
                 found[key] = _by_class(cells, labels[rows], weights)
                 how = "where the classes change"
             else:
-                found[key] = equal_count(cells, weights, said or MOST_INTERVALS)
+                found[key] = equal_count(cells, weights, MOST_INTERVALS if said is None else int(said))
                 how = "of about equal count"
             notes.append(f"column {key!r} is cut into {_intervals(found[key])} {how}.")
         return found
+
+
+def _refuse_empty(nodes: Sequence[Node]) -> None:
+    """Raise where there is no node, or a node without a level."""
+    if not nodes:
+        raise DataError("no edges are given, so the network has no nodes. Give edges, or a word for how to find them.")
+    for node in nodes:
+        if levels_of(node) is not None and not levels_of(node):
+            raise DataError(
+                f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
+                f"hidden={{'name': 2}}."
+            )
+
+
+def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
+    """The levels of a hidden node from their number or their names."""
+    if isinstance(said, (int, np.integer)) and not isinstance(said, bool) and 0 < said <= MOST_LEVELS:
+        return tuple(range(int(said)))
+    if isinstance(said, (list, tuple)) and said:
+        return tuple(said)
+    raise DataError(
+        f"hidden: {key!r} has a number of levels (1 or more, at most {MOST_LEVELS:,}), their names, or 'auto', "
+        f"not {said!r}."
+    )
 
 
 def _labels(chunks: Sequence[Chunk]) -> np.ndarray | None:
@@ -176,8 +208,15 @@ def _by_class(cells: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.
     return by_class(cells[seen], labels[seen], weights[seen], int(labels.max(initial=0)) + 1)
 
 
-def _given_edges(key: Key, said: Sequence[float]) -> np.ndarray:
-    edges = np.asarray(said, dtype=np.float64)
+def _is_number_of_intervals(said: Any) -> bool:
+    return isinstance(said, (int, np.integer)) and not isinstance(said, bool) and bool(said > 0)
+
+
+def _given_edges(key: Key, said: Any) -> np.ndarray:
+    try:
+        edges = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.zeros(())
     if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         raise DataError(f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}.")
     return edges

@@ -76,18 +76,20 @@ def _numbers(ready: NetRows) -> list[np.ndarray]:
 
 def _near_seeds(features: np.ndarray, levels: int, ready: NetRows, rng: np.random.Generator) -> np.ndarray:
     """For each row the number of the nearest of some seeds, each drawn by how far it is from those before."""
-    n = len(features)
-    if not features.shape[1] or n == 0:
-        return rng.integers(levels, size=n)
-    some = np.arange(n) if n <= ENOUGH_ROWS else rng.choice(n, ENOUGH_ROWS, replace=False)
+    if not features.shape[1] or not len(features):
+        return rng.integers(levels, size=len(features))
+    # Different rows in sorted order, so that neither the order of rows nor their repetition changes a start.
+    features, back = np.unique(features, axis=0, return_inverse=True)
+    weights, n = np.bincount(back.ravel(), ready.weights, len(features)), len(features)
+    some = np.arange(n) if n <= ENOUGH_ROWS else np.sort(rng.choice(n, ENOUGH_ROWS, replace=False))
     apart = np.full(len(some), np.inf)
     seeds: list[np.ndarray] = []
     for _ in range(levels):
-        chance = ready.weights[some] * (apart if seeds else 1.0)
+        chance = weights[some] * (apart if seeds else 1.0)
         total = chance.sum()
         picked = some[rng.choice(len(some), p=chance / total)] if total > 0 else rng.integers(n)
         seeds.append(features[picked])
         apart = np.minimum(apart, ((features[some] - seeds[-1]) ** 2).sum(axis=1))
     far = np.stack([((features - seed) ** 2).sum(axis=1) for seed in seeds], axis=1)
     # Of rows as near to several seeds none is better: without noise all of them would go to the first.
-    return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1))
+    return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1)[back.ravel()])

@@ -37,7 +37,7 @@ class Graph:
         """From pairs (parent, child), and nodes that may have neither."""
         found: dict[Name, list[Name]] = {name: [] for name in names}
         for edge in edges:
-            parent, child = _pair(edge)
+            parent, child = pair_of(edge)
             for name in (parent, child):
                 found.setdefault(name, [])
             if parent in found[child]:
@@ -162,10 +162,13 @@ class Graph:
         return self.skeleton == other.skeleton and self.meetings == other.meetings
 
 
-def _pair(edge: Sequence[Name]) -> Edge:
-    if isinstance(edge, str) or len(edge) != 2:
+def pair_of(edge: Sequence[Name]) -> Edge:
+    """An edge as somebody gave it: two different names."""
+    if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
         raise DataError(f"an edge is a pair (parent, child), not {edge!r}.")
     parent, child = edge
+    if not isinstance(parent, Hashable) or not isinstance(child, Hashable):
+        raise DataError(f"an edge is a pair of names, not {edge!r}.")
     if parent == child:
         raise DataError(f"the edge from {parent!r} to itself is no edge.")
     return parent, child
