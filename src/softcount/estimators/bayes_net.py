@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -100,6 +101,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
         """The table, what the node of the class is called, and its levels where they came as labels."""
+        if sparse.issparse(X):
+            raise DataError("a network does not take a sparse matrix. Give X.toarray().")
         data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), True)
         column = y if isinstance(y, str) and inputs.is_table(X) else None
         weights = inputs.weights_of(sample_weight, data)
@@ -188,7 +191,6 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        tags.input_tags.sparse = True
         return tags
 
     # -- learning more, and less
