@@ -110,7 +110,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         data, weights, codes = inputs.without_zeros(data, weights, codes)
         declared = read_kinds(self.kinds)
         forced = {key: kind for key, kind in inputs.declared_kinds(data).items() if key != column} | declared.forced
-        levels = {key: own for key, own in prior_levels(self.prior).items() if key in inputs.known_columns(data)}
+        levels = {key: own for key, own in self._told_levels().items() if key in inputs.known_columns(data)}
         opening = partial(
             open_table, data, levels=levels, missing=self._missing(), target=column, labels=codes, weights=weights
         )
@@ -125,6 +125,11 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             target = apart(str(getattr(y, "name", None) or CLASS), list(map(str, table.keys)))
         return table, target, classes
 
+    def _told_levels(self) -> dict[Key, list[Any]]:
+        """The levels that a prior, or a network to start from, names: they join those that are met."""
+        start = {} if isinstance(self.init, Mapping) else prior_levels(self.init)
+        return {**start, **prior_levels(self.prior)}
+
     def _named_but_idle(self, table: Table) -> list[Key]:
         """Columns that the edges name and that looking left out, because they hold one value or look like names."""
         if self.edges is None or (isinstance(self.edges, str) and self.edges in WORDS):
@@ -138,7 +143,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
         return DeclaredNet(
             read_kinds(self.kinds), structure.graph, structure.shape, structure.search, dict(self.hidden or {}),
-            dict(self.cut or {}), target, classes, cells,
+            dict(self.cut or {}), target, classes, self._told_levels().get(target, []), cells,
         )  # fmt: skip
 
     def _plan(self, said: DeclaredNet) -> Plan:
@@ -228,7 +233,9 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
         fitted = self.fitted_
-        own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "init": self, "max_iter": 0}
+        kinds: dict[Key, Any] = {node.key: node.family for node in fitted.net.each if node.columns}
+        kinds |= dict.fromkeys(fitted.net.cuts, "normal")
+        own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
         return type(self)(**self.get_params(deep=False) | own).fit(
             X, y if y is not None else fitted.target, sample_weight
         )
@@ -498,7 +505,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats less likely each row is than is usual for the nodes that it shows."""
         found = surprises(self._fitted, self._closed(X))
-        return np.asarray(sum(found.values(), np.zeros(0 if found else inputs.rows_in(X) or 0)))
+        return np.asarray(sum(found.values()))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """An Arrow table of the n rows that fit worst: row, score, reason, and what each node adds to the score."""

@@ -54,6 +54,7 @@ class DeclaredNet:
     cut: Mapping[Key, Any] = field(default_factory=dict)
     target: Key | None = None
     classes: Sequence[Any] | None = None
+    told_classes: Sequence[Any] = ()
     cells: int = 0
 
     def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
@@ -95,8 +96,11 @@ class DeclaredNet:
         if self.target is None:
             return {}
         classes = settled.classes if self.classes is None else self.classes
-        names = tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
-        return {self.target: _level_node(self.target, names)}
+        names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+        names += [
+            name for name in self.told_classes if name not in names
+        ]  # behind: rows have the numbers of the others
+        return {self.target: _level_node(self.target, tuple(names))}
 
     def _hidden(self, columns: Mapping[Key, Node]) -> dict[Key, Node]:
         found = {}

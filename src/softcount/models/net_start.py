@@ -68,8 +68,11 @@ def _numbers(ready: NetRows) -> list[np.ndarray]:
     for data in ready.leaves:
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float).reshape(ready.n_rows, -1)
         with np.errstate(all="ignore"):
-            spread = np.nanstd(values, axis=0)
-            values = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0)
+            weights = np.where(np.isfinite(values), ready.weights[:, None], 0.0)
+            held = np.where(weights > 0, values, 0.0)
+            values = values - (weights * held).sum(axis=0) / weights.sum(axis=0)
+            spread = np.sqrt((weights * np.where(weights > 0, values, 0.0) ** 2).sum(axis=0) / weights.sum(axis=0))
+            values = values / np.where(spread > 0, spread, 1.0)
         found.append(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
     return found
 
