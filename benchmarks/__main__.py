@@ -27,6 +27,7 @@ SUITES = {
     "frame": "a mixed pandas frame to a fitted model beside a scikit-learn pipeline",
     "words": "20 Newsgroups to a matrix of word counts beside CountVectorizer",
     "documents": "20 Newsgroups from a folder to a model to predictions beside a scikit-learn pipeline",
+    "networks": "Bayesian networks: EM with holes, questions, tables and edges beside pyAgrum and pgmpy",
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 1 GB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",
