@@ -161,14 +161,18 @@ class Net(GraphModel):
 
     def codes(self, chunk: Chunk) -> np.ndarray:
         """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
-        found = np.full((chunk.n_rows, len(self.places)), -1, dtype=np.int64)
+        found = np.full((len(self.places), chunk.n_rows), -1, dtype=np.int64).T  # so that a node's codes lie together
+        for store, (nodes, slots) in self._stored.items():
+            own = getattr(chunk, store)[:, slots]
+            if (own > self._most[nodes]).any():
+                own = np.where(own > self._most[nodes], 0, own)
+            found[:, nodes] = own
+            found[:, nodes] -= 1
         for new, place in enumerate(self.places):
             node = self.each[place]
             if node.columns:
-                store, slot = self.schema.places[node.key]
-                own = getattr(chunk, store)[:, slot].astype(np.int64)
-                found[:, new] = np.where(own > self.sizes[new], 0, own) - 1
-            elif node.key in self.cuts:
+                continue
+            if node.key in self.cuts:
                 cells = chunk.reals[:, self.schema.places[node.key].slot]
                 found[:, new] = np.where(np.isnan(cells), -1, np.searchsorted(self.cuts[node.key], cells))
             elif node.key == self.target and chunk.labels is not None:

@@ -33,6 +33,8 @@ from softcount.table.text_columns import CELLS, Map, TextColumn
 
 SAFE = 2.0**40
 """Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
+MOST_HELD = 1 << 26
+"""Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
@@ -115,6 +117,7 @@ class Table:
         self._tally = Tally()
         self._deferred: dict[Key, int] | None = None
         self._gathered = False
+        self._held: list[CodedChunk] | None = None
 
     @property
     def keys(self) -> list[Key]:
@@ -238,16 +241,32 @@ class Table:
         refuse_unequal("weights", self.sides.weights, self.n_rows)
 
     def chunks(self, run: Map = map) -> Iterator[Chunk]:
-        """All chunks in row order, read with `run` as the `map`: of threads or of processes."""
+        """All chunks in row order, read with `run` as the `map`: of threads or of processes; small ones once."""
         self.gather_words(run)
-        for found in run(ChunkTask.coded, self.tasks()):
-            yield self.absorb(found)
+        if self._held is not None:
+            self._tally = Tally()
+            for found in self._held:
+                self._tally.add(found)
+                yield found.chunk
+            return
+        held, room = [], 0 if isinstance(self.source, DenseSource | SparseSource) or self._texts else MOST_HELD
+        for coded in run(ChunkTask.coded, self.tasks()):
+            found = self._absorbed(coded)
+            room -= found.chunk.reals.nbytes + found.chunk.codes.nbytes + found.chunk.wide.nbytes
+            if room >= 0:
+                held.append(found)
+            yield found.chunk
+        self._held = held if room >= 0 else None
 
     def absorb(self, found: CodedChunk) -> Chunk:
         """A chunk that was coded in another process, in this table's codes; what was met there is met here."""
+        return self._absorbed(found).chunk
+
+    def _absorbed(self, found: CodedChunk) -> CodedChunk:
         chunk = encode.absorbed(found, self.schema, self._coders, self._side_columns.labels)
-        self._tally.add(replace(found, chunk=chunk))
-        return chunk
+        here = replace(found, chunk=chunk)
+        self._tally.add(here)
+        return here
 
     def _pieces(self) -> Iterator[TablePiece]:
         """The rows to be read; where their words are all there is to them, and are held, nothing is read again."""
