@@ -48,7 +48,7 @@ def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: Gr
     if not sum(chunk.n_rows for chunk in chunks):
         raise DataError("the table has no rows.")
     model, notes = build(settled, chunks)
-    ready = [model.prepare(chunk) for chunk in chunks]
+    ready = model.arranged([model.prepare(chunk) for chunk in chunks])
     table.within_reach(chunks)
     return learned(model, ready, priors_of(model), plan, starts, runner, [*table.notes, *settled.notes, *notes])
 
@@ -73,8 +73,10 @@ def learned(  # noqa: PLR0913 - what a fit is made of
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         found += [climb_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
     else:
-        params = model.nodes.estimate(model.nodes.stacked(seen), imagined)
-        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood)
+        stacked = model.nodes.stacked(seen)
+        params = model.nodes.estimate(stacked, imagined)
+        told = model.likelihood_told(stacked, params)
+        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if told is None else told)
     found += model.unseen_notes(counts)
     imagined = imagined.using(plan.how)
     if plan.how != plug(plan.how):

@@ -189,6 +189,10 @@ class GraphModel(Model):
     def seen(self, ready: Any) -> Counts:
         """Counts, by node, of what rows show without anything being guessed."""
 
+    def likelihood_told(self, counts: Counts, params: Params) -> float | None:
+        """The log-likelihood of rows that show everything, by the counts alone; None where they do not tell."""
+        return None
+
     @abstractmethod
     def holes_in(self, ready: Any) -> bool:
         """Whether EM has something to guess in these rows."""

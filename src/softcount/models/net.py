@@ -58,9 +58,21 @@ class NetRows:
 
     def known(self, scope: tuple[int, ...]) -> np.ndarray:
         """The configuration of these nodes in each row; -1 where one of them was not seen."""
-        parts = self.codes[:, scope]
-        found = np.ravel_multi_index(tuple(np.maximum(parts, 0).T), [self.model.sizes[place] for place in scope])
-        return np.where((parts < 0).any(axis=1), -1, found)
+        found = self.codes[:, scope[0]]
+        for node in scope[1:]:
+            found = found * self.model.sizes[node] + self.codes[:, node]
+        holes = [node for node in scope if self.has_holes[node]]
+        return np.where((self.codes[:, holes] < 0).any(axis=1), -1, found) if holes else found
+
+    @cached_property
+    def has_holes(self) -> np.ndarray:
+        """Whether some row does not show it, for every discrete node."""
+        return np.asarray((self.codes < 0).any(axis=0))
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether every row counts once."""
+        return bool((self.weights == 1.0).all())
 
 
 @register_model
@@ -123,6 +135,16 @@ class Net(GraphModel):
         return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
 
     @cached_property
+    def _stored(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """By store of a chunk, the discrete nodes that are columns there, their places, and how many levels they have."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for new, place in enumerate(self.places):
+            if self.each[place].columns:
+                store, slot = self.schema.places[self.each[place].key]
+                found.setdefault(store, []).append((new, slot, self.sizes[new]))
+        return {store: _columns(each) for store, each in found.items()}
+
+    @cached_property
     def stacks(self) -> tuple[Stack, ...]:
         """The leaves: columns that are no levels, each by itself."""
         keys = {self.each[place].key for place in self.places}
@@ -161,13 +183,14 @@ class Net(GraphModel):
 
     def codes(self, chunk: Chunk) -> np.ndarray:
         """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
-        found = np.full((len(self.places), chunk.n_rows), -1, dtype=np.int64).T  # so that a node's codes lie together
-        for store, (nodes, slots) in self._stored.items():
-            own = getattr(chunk, store)[:, slots]
-            if (own > self._most[nodes]).any():
-                own = np.where(own > self._most[nodes], 0, own)
-            found[:, nodes] = own
-            found[:, nodes] -= 1
+        found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T  # so that a node's codes lie together
+        for store, (nodes, slots, levels) in self._stored.items():
+            own = getattr(chunk, store).T[slots].astype(np.int32)
+            never_met = own > levels[:, None]
+            if never_met.any():
+                own[never_met] = 0
+            own -= 1
+            found.T[nodes] = own
         for new, place in enumerate(self.places):
             node = self.each[place]
             if node.columns:
@@ -177,6 +200,8 @@ class Net(GraphModel):
                 found[:, new] = np.where(np.isnan(cells), -1, np.searchsorted(self.cuts[node.key], cells))
             elif node.key == self.target and chunk.labels is not None:
                 found[:, new] = chunk.labels
+            else:
+                found[:, new] = -1
         return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
@@ -192,11 +217,12 @@ class Net(GraphModel):
 
     def tables(self, params: Params) -> list[np.ndarray]:
         """The table of every discrete node: an axis for each parent, its own levels last."""
-        found = []
-        for place in self.places:
-            shape = [len(levels_of(self.each[node]) or ()) for node in self.graph.families[place]]
-            found.append(params[self.each[place].key]["probability"].reshape(shape))
-        return found
+        keys = [self.each[place].key for place in self.places]
+        return [params[key]["probability"].reshape(shape) for key, shape in zip(keys, self._shapes, strict=True)]
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(self.sizes[node] for node in family) for family in self.discrete.families]
 
     def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
         """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
@@ -259,9 +285,14 @@ class Net(GraphModel):
         for new, place in enumerate(self.places):
             family = self.discrete.families[new]
             cells = prod(self.sizes[node] for node in family)
-            known = ready.known(family)
-            total = np.bincount(known[known >= 0], ready.weights[known >= 0], minlength=cells)
+            known, weights = ready.known(family), None if ready.alike else ready.weights
+            if ready.has_holes[list(family)].any():
+                there = known >= 0
+                known, weights = known[there], None if weights is None else weights[there]
+            total = np.bincount(known, weights, minlength=cells)
             arrays[self.each[place].key] = Twofold.of(total.reshape(-1, self.sizes[new]))
+        if not self.stacks:
+            return Counts(arrays, float(ready.weights.sum()))
         for own, data, scope in zip(self.stacks, ready.leaves, self.parents_of_leaves, strict=True):
             known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
             found = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, own.bundles[0].groups)
@@ -281,12 +312,15 @@ class Net(GraphModel):
                 notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
         return notes
 
+    def likelihood_told(self, counts: Counts, params: Params) -> float | None:
+        return None if self.stacks else self.nodes.completed(counts, params)
+
     @property
     def has_hidden(self) -> bool:
         return bool(self.hidden)
 
     def holes_in(self, ready: NetRows) -> bool:
-        return bool((ready.codes < 0).any())
+        return bool(ready.has_holes.any())
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
         from softcount.models.net_start import drawn_start
@@ -344,6 +378,11 @@ def _edges(said: Any) -> np.ndarray:
     if not (np.diff(edges) > 0).all():
         raise ModelFileError("cuts do not rise.")
     return edges
+
+
+def _columns(each: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    nodes, slots, levels = np.array(each).T
+    return nodes, slots, levels.astype(np.int32)
 
 
 def levels_of(node: Node) -> Sequence[object] | None:
