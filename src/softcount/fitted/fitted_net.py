@@ -14,7 +14,17 @@ from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer
 from softcount.fitted.given_cells import warn_of_given
-from softcount.fitted.net_evidence import level_number, likelihoods, mapping, split, with_certain_levels, with_factors
+from softcount.fitted.net_evidence import (
+    LevelPlaces,
+    exact_codes,
+    level_number,
+    level_places,
+    likelihoods,
+    mapping,
+    split,
+    with_certain_levels,
+    with_factors,
+)
 from softcount.learn.learned import Learned
 from softcount.models.net import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
@@ -192,16 +202,8 @@ class FittedNet(Learned):
         """One row that shows what is given."""
         known = mapping(given)
         sure, soft = split(self.net, known)
-        columns = {
-            spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
-            for spec in self.schema.used
-        }
-        table = self.table(columns)
-        chunk: Chunk = next(task() for task in table.tasks())
-        warn_of_given(table, {key: value for key, value in sure.items() if columns.get(key, [None])[0] is not None})
-        ready = self.net.prepare(chunk)
-        ready = replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
-        found = self.evidence(ready)
+        codes = exact_codes(self.net, self._level_places, sure)
+        found = self._read(sure) if codes is None else Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
         found = replace(found, likelihoods=by_level)
         for key, (low, high) in ranges.items():
@@ -212,6 +214,23 @@ class FittedNet(Learned):
             if self.net.parents_of_leaves[place]:
                 found = with_factors(found, self.net.parents_of_leaves[place], logs[None])
         return found
+
+    @cached_property
+    def _level_places(self) -> LevelPlaces:
+        return level_places(self.net)
+
+    def _read(self, sure: Mapping[Key, Any]) -> Evidence:
+        """One row that shows what is certain, read as any table is."""
+        columns = {
+            spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
+            for spec in self.schema.used
+        }
+        table = self.table(columns)
+        chunk: Chunk = next(task() for task in table.tasks())
+        warn_of_given(table, {key: value for key, value in sure.items() if columns.get(key, [None])[0] is not None})
+        ready = self.net.prepare(chunk)
+        ready = replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
+        return self.evidence(ready)
 
     def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
         """Whether a cut number is given by the name of an interval."""

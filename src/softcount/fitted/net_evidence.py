@@ -14,6 +14,10 @@ from softcount.networks.row_evidence import Evidence
 from softcount.sources import wording
 from softcount.table.schema import Key
 
+LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
+"""By node, type and level, the number of the node among the discrete ones and that of the level."""
+EXACT = (str, bool, int, float)
+"""Types of cells that are a level only where they are the same word for word, or number."""
 SURE = (str, bool, int, float, np.generic)
 
 
@@ -38,6 +42,27 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
 
 def _is_sure(value: Any) -> bool:
     return isinstance(value, SURE) or not isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray))
+
+
+def level_places(net: Net) -> LevelPlaces:
+    """Where every level stands; of numbers that are cut none, because a number can be in any interval."""
+    return {
+        (net.each[place].key, type(level), level): (new, code)
+        for new, place in enumerate(net.places)
+        if net.each[place].key not in net.cuts
+        for code, level in enumerate(levels_of(net.each[place]) or ())
+    }
+
+
+def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
+    """One row of codes, where all that is given are levels as they are; None where it must be read as a table is."""
+    found = np.full((1, len(net.places)), -1)
+    for key, value in sure.items():
+        place = places.get((key, type(value), value)) if type(value) in EXACT else None
+        if place is None:
+            return None
+        found[0, place[0]] = place[1]
+    return found
 
 
 def with_certain_levels(net: Net, codes: np.ndarray, sure: Mapping[Key, Any]) -> np.ndarray:
