@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.learn.learned import Learned
     from softcount.sources.bytestream import Progress
     from softcount.sources.source import Source
     from softcount.table import Key, Table
@@ -117,7 +117,7 @@ def may_hold_classes(data: str) -> bool:
 # -- to be answered for
 
 
-def source_like(fitted: Fitted, data: str, form: InputFormat, progress: Progress) -> Source:
+def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Source:
     """The rows of DATA for a model: a table, or documents where the model reads text.
 
     Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
@@ -128,7 +128,7 @@ def source_like(fitted: Fitted, data: str, form: InputFormat, progress: Progress
     return from_path(data, partial(_like, fitted, form, progress))
 
 
-def _like(fitted: Fitted, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
+def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
     from softcount.sources.archives import archive_of
     from softcount.sources.bytestream import TextFile
     from softcount.sources.detect import file_source
@@ -145,7 +145,7 @@ def _like(fitted: Fitted, form: InputFormat, progress: Progress, path: str, name
     return file_source(path, name, form.missing or fitted.schema.missing, not form.no_header, progress)
 
 
-def text_column(fitted: Fitted, what: str) -> Any:
+def text_column(fitted: Learned, what: str) -> Any:
     """The model's one column of text; a model that has none, or several, is refused."""
     keys = fitted.schema.texts
     if len(keys) == 1:
@@ -156,7 +156,7 @@ def text_column(fitted: Fitted, what: str) -> Any:
     raise DataError(f"{what}, but the model reads {len(keys)} columns of text. Give it a table with {columns}.")
 
 
-def _guessed_unit(fitted: Fitted, form: InputFormat, path: str, name: str) -> TextUnit | None:
+def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
     """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
     from softcount.sources.bytestream import first_bytes
     from softcount.sources.parquet import MAGIC

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli import options
+from softcount.cli import network_options, options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
 
 if TYPE_CHECKING:
     from softcount.cli.library_calls import FitRequest
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
+    from softcount.report.page import Page
 
 
 SUFFIXES = {".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather"}
@@ -34,6 +37,9 @@ Examples:
   softcount fit mail/ -o spam.sc                     learn to tell the sub-folder a document is in
   softcount fit news.tar.gz --min-count 3 --drop-top 100 --holdout 0.3
   softcount fit reviews.csv --target stars --kind review=text --stop-words english
+  softcount fit adult.csv --target income --net tan
+  softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
+  softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
 
 A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
 sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
@@ -43,11 +49,23 @@ of text that the table has.
 With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
 it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
 
+With --net the model is a Bayesian network of the columns, of hidden nodes, and of the target. Numbers that others
+depend on are cut into levels. Of a network file only the edges are taken.
+
 Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
 Ctrl-C stops at once. SIGTERM does the same."""
 
 
-@click.command("fit", cls=options.TextCommand, epilog=EPILOG, short_help="Learn a model from a table.")
+class FitCommand(options.HeadedCommand):
+    """The command, its options for networks and for text under headings of their own."""
+
+    headings = (
+        (network_options.NetworkOption, network_options.HEADING),
+        (options.TextOption, options.HEADING),
+    )
+
+
+@click.command("fit", cls=FitCommand, epilog=EPILOG, short_help="Learn a model from a table.")
 @options.data_argument
 @click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
 @click.option(
@@ -60,10 +78,11 @@ Ctrl-C stops at once. SIGTERM does the same."""
     "--criterion",
     type=click.Choice(options.CRITERIA),
     help="What chooses the number of classes: evidence (Cheeseman-Stutz), BIC, ICL, or the likelihood of rows held "
-    "out (cv).  [default: evidence]",
+    "out (cv).  [default: evidence]  With --net search, what scores its edges: bic or bdeu.  [default: bic]",
 )
 @options.kind_option
 @options.format_options()
+@network_options.network_options
 @options.text_options
 @click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
 @click.option(
@@ -115,13 +134,20 @@ def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> N
     from softcount.cli.data_input import TextSettings, may_hold_classes
     from softcount.cli.outputs import check_output
 
-    check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
+    texts = options.settings_of(asked)
+    if asked["net"] is not None:
+        network_options.check_with_network(asked, texts)
+    else:
+        network_options.check_without_network(asked)
+        check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
+    check_folds(asked)
 
     saved = output or default_output(data)
     if saved == "-" and sys.stdout.isatty():
         raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
     check_output(saved, data)
-    request = library.FitRequest(data=data, texts=TextSettings(options.settings_of(asked)), **asked)
+    net = network_options.take_request(asked)
+    request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, **asked)
     run(request, saved, json_wanted)
 
 
@@ -138,6 +164,10 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
         _refuse(asked, KNOWN, "needs --target")
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
+
+
+def check_folds(asked: dict[str, Any]) -> None:
+    """Refuse two ways to try a model, and one that leaves nothing to learn from."""
     if asked["holdout"] is not None and asked["folds"] is not None:
         raise click.UsageError("--holdout and --folds cannot both be given")
     if asked["folds"] == 1:
@@ -166,8 +196,24 @@ def default_output(data: str) -> str:
 
 def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
     """Learn, save, and say what was found."""
+    from softcount.cli.outputs import put_answer
+
+    fitted, document, page = (fit_network if request.net is not None else fit_classes)(request, saved)
+    put_answer(document, page, json_wanted, on_error_stream=saved == "-")
+    if fitted.interrupted:
+        kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
+        say(f"interrupted: {kept}")
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+Told = tuple["Fitted | FittedNet", Callable[[], Any], Callable[[], "Page"]]
+"""What was learned and saved, and what is said of it: as data and as a page."""
+
+
+def fit_classes(request: FitRequest, saved: str) -> Told:
+    """Learn a model of classes, and save it."""
     from softcount.cli import library_calls as library
-    from softcount.cli.outputs import progress, put_answer
+    from softcount.cli.outputs import progress
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
@@ -175,11 +221,21 @@ def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
     library.save(fitted, saved)
     criterion = request.criterion or library.DEFAULT_CRITERION
     report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options)
-    put_answer(lambda: fit_document(report), lambda: fit_page(report), json_wanted, on_error_stream=saved == "-")
-    if fitted.interrupted:
-        kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
-        say(f"interrupted: {kept}")
-        raise click.exceptions.Exit(INTERRUPTED)
+    return fitted, lambda: fit_document(report), lambda: fit_page(report)
+
+
+def fit_network(request: FitRequest, saved: str) -> Told:
+    """Learn a network, and save it."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.network_calls import fit_net
+    from softcount.cli.outputs import progress
+    from softcount.report.network_page import NetFitReport, net_fit_document, net_fit_page
+
+    with progress() as tell, interruptible():
+        fitted, evaluation, n_rows = fit_net(request, tell)
+    library.save(fitted, saved)
+    report = NetFitReport(fitted, evaluation, n_rows, saved, request.data, request.form.options)
+    return fitted, lambda: net_fit_document(report), lambda: net_fit_page(report)
 
 
 @contextmanager

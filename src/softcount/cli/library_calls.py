@@ -16,9 +16,12 @@ from softcount.run.progress import Tell, keep_quiet, starts_told
 if TYPE_CHECKING:
     import numpy as np
 
+    from softcount.cli.network_options import NetRequest
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
     from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.learn.learned import Learned
     from softcount.models.declared import Declared
     from softcount.run.threads import Threads
     from softcount.sources.source import Source
@@ -51,6 +54,7 @@ class FitRequest:
     jobs: int | None = None
     texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
+    net: NetRequest | None = None
 
     @property
     def looks_for_classes(self) -> bool:
@@ -82,7 +86,7 @@ def _table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) 
     return open_table(source, kinds=kinds, missing=form.missing or MISSING, **sides)
 
 
-def open_like(fitted: Fitted, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
+def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
     from softcount.table import open_table
 
@@ -223,18 +227,40 @@ class KMeansFile(ModelFileError):
 
 
 def load(path: str) -> Fitted:
-    """The model of a file, which must be one of probabilities."""
+    """The model of classes in a file."""
+    from softcount.fitted.fitted_model import Fitted
+
+    found = load_any(path)
+    if isinstance(found, Fitted):
+        return found
+    raise ModelFileError(
+        f"{path}: a network, which this command has nothing to say of.\n"
+        f"  Look at it with: softcount show {path}     or ask it: softcount query {path} --of NODE --given OTHER=LEVEL"
+    )
+
+
+def load_any(path: str) -> Fitted | FittedNet:
+    """The model of a file, which must be one of probabilities; a network also from a network file."""
+    from softcount.cli.network_calls import read_as_model
+    from softcount.cli.network_options import is_network_file
+
+    return read_as_model(path) if is_network_file(path) else _from_model_file(path)
+
+
+def _from_model_file(path: str) -> Fitted | FittedNet:
     from softcount.files.archive import read
     from softcount.files.centres_part import holds_centres
     from softcount.files.model_file import load_model
     from softcount.files.text_part import refuse_vocabulary
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
 
     document, arrays = read(Path(path))
     if holds_centres(document):
         raise _centres(path, document, arrays)
     refuse_vocabulary(path, document)
-    found: Fitted = load_model(path, document, arrays)[0]
-    return found
+    found = load_model(path, document, arrays)[0]
+    return found if isinstance(found, Fitted) else FittedNet.of(found)
 
 
 def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFileError:
@@ -251,7 +277,7 @@ def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray])
     return KMeansFile(path, centres, [str(name) for name in names])
 
 
-def save(fitted: Fitted, output: str) -> None:
+def save(fitted: Learned, output: str) -> None:
     """Save the model whole or not at all; "-" sends it to standard output."""
     from softcount.files.model_file import save_model
 

@@ -16,6 +16,7 @@ from softcount.report.plain_text import counted, listed
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
+    from softcount.learn.learned import Learned
     from softcount.table import Key, Table
 
 
@@ -58,25 +59,26 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def understood_given(fitted: Fitted, texts: Iterable[str]) -> dict[Key, Any]:
     """Column -> value for each COL=VALUE, numbers as numbers and levels as the model holds them."""
     keys = model_keys(fitted)
-    known: dict[Key, Any] = {}
+    return {keys[name]: _value(fitted, keys[name], value) for name, value in split_given(texts, keys)}
+
+
+def split_given(
+    texts: Iterable[str], keys: Mapping[str, Key], model: str = "model", column: str = "column"
+) -> list[tuple[str, str]]:
+    """Name and value of each NAME=VALUE; both may hold "=", so the longest name that is known wins."""
+    found: dict[str, str] = {}
     for text in texts:
-        name, value = _split(text, keys)
-        if keys[name] in known:
+        places = [place for place, char in enumerate(text) if char == "="]
+        if not places:
+            raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as sex=Female")
+        known = [place for place in places if text[:place] in keys]
+        name = text[: known[-1] if known else places[0]]
+        if not known:
+            raise DataError(f"--given: the {model} has no {column} {name!r}.\n  {suggestion(name, keys)}")
+        if name in found:
             raise click.UsageError(f"--given {name!r} is given twice")
-        known[keys[name]] = _value(fitted, keys[name], value)
-    return known
-
-
-def _split(text: str, keys: dict[str, Key]) -> tuple[str, str]:
-    """The column and the value; either may hold "=", so the longest name that is a column wins."""
-    places = [place for place, char in enumerate(text) if char == "="]
-    if not places:
-        raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as sex=Female")
-    for place in reversed(places):
-        if text[:place] in keys:
-            return text[:place], text[place + 1 :]
-    name = text[: places[0]]
-    raise DataError(f"--given: the model has no column {name!r}.\n  {suggestion(name, keys)}")
+        found[name] = text[len(name) + 1 :]
+    return list(found.items())
 
 
 def _value(fitted: Fitted, key: Key, text: str) -> Any:
@@ -111,13 +113,13 @@ def class_value(fitted: Fitted, text: str, option: str) -> Any:
     raise DataError(f"{option}: the model has no class {text!r}.\n  {suggestion(text, names)}")
 
 
-def say_prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> None:
+def say_prediction_notes(fitted: Learned, table: Table, cells: bool = True) -> None:
     """Columns that are not there or not known and, where `cells`, cells missing and levels never seen: a note each."""
     for note in prediction_notes(fitted, table, cells):
         say(f"note: {note}")
 
 
-def prediction_notes(fitted: Fitted, table: Table, cells: bool = True) -> list[str]:
+def prediction_notes(fitted: Learned, table: Table, cells: bool = True) -> list[str]:
     """The same as a list."""
     given: list[Key] = list(table.source.keys)
     if all(isinstance(spec.key, int) for spec in fitted.schema.fields):

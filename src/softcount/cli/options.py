@@ -12,8 +12,8 @@ from softcount.errors import DataError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-CRITERIA = ("evidence", "bic", "icl", "cv")
-"""Ways to choose the number of classes."""
+CRITERIA = ("evidence", "bic", "icl", "cv", "bdeu")
+"""Ways to choose the number of classes, or the edges of a network."""
 
 HOW = ("ml", "map", "mean", "predictive")
 """Ways to turn counts into probabilities."""
@@ -148,18 +148,20 @@ class TextOption(click.Option):
     """An option that is listed under the heading for text."""
 
 
-class TextCommand(click.Command):
-    """A command whose options for text stand apart in its help."""
+class HeadedCommand(click.Command):
+    """A command some of whose options stand apart in its help, under the heading of their class."""
+
+    headings: tuple[tuple[type[click.Option], str], ...] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options in the help, those for text last."""
-        plain: list[tuple[str, str]] = []
-        apart: list[tuple[str, str]] = []
+        """The options in the help, those with a heading of their own last."""
+        parts: dict[str, list[tuple[str, str]]] = {"Options": [], **{heading: [] for _, heading in self.headings}}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                (apart if isinstance(param, TextOption) else plain).append(record)
-        for heading, records in (("Options", plain), (HEADING, apart)):
+                own = (heading for kind, heading in self.headings if isinstance(param, kind))
+                parts[next(own, "Options")].append(record)
+        for heading, records in parts.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
 

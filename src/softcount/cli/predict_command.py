@@ -1,15 +1,20 @@
-"""softcount predict: the class of every row, with its probabilities."""
+"""softcount predict: the class of every row, or any node of a network, with its probabilities."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from softcount.cli import options
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from softcount.cli.data_input import InputFormat
+    from softcount.fitted.fitted_net import FittedNet
 
 EPILOG = """\b
 Examples:
@@ -18,6 +23,7 @@ Examples:
   softcount predict cars.sc - < cars.csv
   softcount predict spam.sc mail/                    one line per document, its file first
   softcount predict spam.sc - < messages.txt         one line per line
+  softcount predict alarm.bif rows.csv --of HISTORY  any node of a network
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may
 be in any order; a missing cell or column is no evidence, and what is not in the model is left out. With --anomaly
@@ -26,30 +32,70 @@ the last column is the row's anomaly score; `softcount show MODEL DATA` says whi
 A folder or a tar file holds one document in each file. Where text is all that MODEL reads, each line of any other
 file, or of standard input, is a document, unless the first line (as CSV or TSV) names the model's column or
 --no-header is given: then it is a table. What looks like a table without that column is refused. --lines and
---document leave nothing to be decided."""
+--document leave nothing to be decided.
+
+Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), any node can be predicted from
+the rest of each row: a level with its probabilities, or the expected value of a number."""
 
 
 @click.command("predict", epilog=EPILOG, short_help="Predict the class of every row of a table.")
 @options.model_argument
 @options.data_argument
+@click.option("--of", "of", metavar="NODE", help="The node of a network to predict.  [default: its class]")
 @click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than usual in its class.")
 @options.format_options(document=True)
 @options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
 @options.json_option
-def command(model: str, data: str, anomaly: bool, form: InputFormat, output: str | None, json_wanted: bool) -> None:
+def command(  # noqa: PLR0913 - what can be asked for
+    model: str, data: str, of: str | None, anomaly: bool, form: InputFormat, output: str | None, json_wanted: bool
+) -> None:
     """Predict the class of every row of DATA by MODEL."""
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.outputs import check_output, progress, put_rows
     from softcount.fitted.classes import anomaly_scores
+    from softcount.fitted.fitted_model import Fitted
     from softcount.report.answer_page import prediction_table
     from softcount.run.threads import Threads
 
     check_output(output, model, data)
-    fitted = library.load(model)
+    fitted = library.load_any(model)
+    if not isinstance(fitted, Fitted):
+        if anomaly:
+            raise DataError(f"{model}: a network gives no anomaly scores. Leave out --anomaly.")
+        predict_node(fitted, data, of, form, lambda table: put_rows(table, output, json_wanted))
+        return
+    if of is not None and of != str(fitted.target):
+        raise DataError(f"{model}: no network, so it predicts its class alone. Leave out --of.")
     with progress() as tell, Threads() as threads:
         table = library.open_like(fitted, data, form, tell)
         proba = fitted.proba(table, threads)
         scores = anomaly_scores(fitted, table, threads) if anomaly else None
-    put_rows(prediction_table(fitted, proba, scores, table.source.files), output, json_wanted)
+    put_rows(prediction_table(fitted.names, proba, scores, table.source.files), output, json_wanted)
+    say_prediction_notes(fitted, table)
+
+
+def predict_node(
+    fitted: FittedNet, data: str, of: str | None, form: InputFormat, put: Callable[[pa.Table], None]
+) -> None:
+    """A node of a network in every row, given the rest of it."""
+    import pyarrow as pa
+
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.network_calls import open_rows
+    from softcount.cli.node_questions import node_key
+    from softcount.cli.outputs import progress
+    from softcount.report.answer_page import prediction_table
+
+    if of is None and fitted.target is None:
+        raise DataError("the network was learned without a class. Say which node to predict: --of NODE")
+    node = fitted.target if of is None else node_key(fitted, of, "--of")
+    assert node is not None
+    with progress() as tell:
+        table, rows = open_rows(fitted, data, form, node, tell)
+        if fitted.is_number(node):
+            found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
+        else:
+            found = prediction_table(fitted.levels[node], fitted.proba(rows, node), None, table.source.files)
+    put(found)
     say_prediction_notes(fitted, table)

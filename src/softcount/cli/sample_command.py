@@ -9,7 +9,10 @@ from softcount.cli import options
 EPILOG = """\b
 Examples:
   softcount sample adult.sc -n 1000 -o imagined.csv
-  softcount sample adult.sc -n 5 --given income='>50K' --seed 7"""
+  softcount sample adult.sc -n 5 --given income='>50K' --seed 7
+  softcount sample alarm.bif -n 20000 -o alarm.csv
+
+MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not); of a network, hidden nodes are drawn too."""
 
 
 @click.command("sample", epilog=EPILOG, short_help="Draw new rows from a model.")
@@ -26,11 +29,18 @@ def command(model: str, n: int, given: tuple[str, ...], seed: int, output: str |
 
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import understood_given
+    from softcount.cli.node_questions import given_nodes
     from softcount.cli.outputs import check_output, put_rows
     from softcount.fitted.answers import sampled
+    from softcount.fitted.fitted_model import Fitted
     from softcount.report.answer_page import cells_array
+    from softcount.table.names import labels
 
     check_output(output, model)
-    fitted = library.load(model)
-    rows = sampled(fitted, n, understood_given(fitted, given), np.random.default_rng(seed))
+    fitted, rng = library.load_any(model), np.random.default_rng(seed)
+    if isinstance(fitted, Fitted):
+        rows = sampled(fitted, n, understood_given(fitted, given), rng)
+    else:
+        drawn = fitted.drawn(n, given_nodes(fitted, given), rng)
+        rows = {name: drawn[key] for key, name in labels(drawn).items()}
     put_rows(pa.table({name: cells_array(cells) for name, cells in rows.items()}), output, json_wanted)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from softcount.cli import options
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
     from softcount.report.class_page import SortedRows
 
 EPILOG = """\b
@@ -18,6 +20,8 @@ Examples:
   softcount show adult.sc
   softcount show cars.sc cars.csv --anomalies 20
   softcount show adult.sc --json | jq .classes
+  softcount show alarm.bif --svg alarm.svg           the picture of a network
+  softcount show alarm.bif --dot alarm.dot
 
 With DATA, its rows are sorted into the classes: the surest and least sure members of each, how unsure the rows
 are, and those that fit worst, with the columns that make them odd. Rows are counted from 1.
@@ -29,7 +33,11 @@ Influence is how far a class's column departs from the whole table's, in nats, a
 the classes for a column, and relative to the most influential.
 
 A column of text has the words that most mark each class: likelier there than in all other classes together, ranked
-by how sure that is. Log-odds are in nats."""
+by how sure that is. Log-odds are in nats.
+
+Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), its graph is drawn and the table
+of each node shown: a line for every combination of its parents' levels. Hidden nodes are in parentheses; in the
+pictures of --dot and --svg, dashed."""
 
 
 @click.command("show", epilog=EPILOG, short_help="Say what a model holds.")
@@ -44,12 +52,21 @@ by how sure that is. Log-odds are in nats."""
 @click.option(
     "--parameters", is_flag=True, help="Show what rows are scored with, the prior included, not what they are like."
 )
+@click.option("--dot", metavar="FILE", help="Write the graph of a network for Graphviz (- is standard output).")
+@click.option("--svg", metavar="FILE", help="Write the graph of a network as a picture (- is standard output).")
 @options.format_options()
 @options.json_option
-def command(
-    model: str, data: str | None, anomalies: int | None, parameters: bool, form: InputFormat, json_wanted: bool
+def command(  # noqa: PLR0913 - what can be asked for
+    model: str,
+    data: str | None,
+    anomalies: int | None,
+    parameters: bool,
+    dot: str | None,
+    svg: str | None,
+    form: InputFormat,
+    json_wanted: bool,
 ) -> None:
-    """Say what MODEL holds: its classes, its columns, and how the classes differ.
+    """Say what MODEL holds: its classes, its columns, and how the classes differ; or the nodes of a network.
 
     With DATA, also who of its rows is in which class, and which rows fit nowhere.
     """
@@ -57,19 +74,57 @@ def command(
         raise click.UsageError("--anomalies, --missing, --no-header and --lines are about DATA, and none is given")
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import put_answer
+    from softcount.fitted.fitted_model import Fitted
     from softcount.report.model_page import centres_document, centres_page, model_document, model_page
 
+    drawings = {name: output for name, output in (("dot", dot), ("svg", svg)) if output is not None}
+    check_drawings(drawings, model, json_wanted)
     try:
-        fitted = library.load(model)
+        fitted = library.load_any(model)
     except library.KMeansFile as found:
-        if data is not None:
+        if data is not None or drawings:
             raise
         held = found.centres, found.names
         put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
         return
+    if not isinstance(fitted, Fitted):
+        if data is not None or parameters:
+            raise DataError(
+                f"{model}: a network has no classes to sort rows into, and shows its parameters anyway.\n"
+                f"  Show it alone: softcount show {model}     or predict a node: softcount predict {model} DATA"
+            )
+        show_network(fitted, drawings, json_wanted)
+        return
+    if drawings:
+        raise DataError(f"{model}: no network, so --{next(iter(drawings))} has no graph to draw.")
     rows = None if data is None else sort(fitted, data, form, 10 if anomalies is None else anomalies)
     shown = fitted, rows, parameters
     put_answer(lambda: model_document(*shown), lambda: model_page(*shown), json_wanted)
+
+
+def check_drawings(drawings: dict[str, str], model: str, json_wanted: bool) -> None:
+    """Refuse what cannot be written together, or at all."""
+    from softcount.cli.outputs import check_output
+
+    if drawings and json_wanted:
+        raise click.UsageError(f"--json and --{next(iter(drawings))} cannot both be given")
+    if len(drawings) > len(set(drawings.values())):
+        raise click.UsageError("--dot and --svg cannot both go to one place")
+    for output in drawings.values():
+        check_output(output, model)
+
+
+def show_network(fitted: FittedNet, drawings: dict[str, str], json_wanted: bool) -> None:
+    """A network's pictures where they are asked for, or else all that it holds."""
+    from softcount.cli.outputs import put_answer, put_bytes
+    from softcount.report.graph_drawing import graph_dot, graph_svg
+    from softcount.report.network_page import hidden_names, net_document, net_page
+
+    for name, output in drawings.items():
+        drawn = {"dot": graph_dot, "svg": graph_svg}[name](fitted.net.graph, hidden_names(fitted))
+        put_bytes(drawn.encode(), output)
+    if not drawings:
+        put_answer(lambda: net_document(fitted), lambda: net_page(fitted), json_wanted)
 
 
 def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> SortedRows:

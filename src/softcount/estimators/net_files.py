@@ -21,7 +21,16 @@ READ = "read from a network file"
 
 
 def net_from(estimator: Any, network: Network) -> Any:
-    """An estimator that holds a network; its tables count as one imagined row in every configuration."""
+    """An estimator that holds a network."""
+    found, fitted = estimator(edges=network.graph.edges), fitted_from(network)
+    found._keep(fitted)
+    found.n_features_in_ = len(fitted.schema.fields)
+    found.feature_names_in_ = np.array([str(spec.key) for spec in fitted.schema.fields], dtype=object)
+    return found
+
+
+def fitted_from(network: Network) -> FittedNet:
+    """A network as if it had been fitted; its tables count as one imagined row in every configuration."""
     fields, nodes = [], []
     for name, levels in zip(network.graph.names, network.levels, strict=True):
         wide = len(levels) > NARROW_LEVELS
@@ -33,8 +42,7 @@ def net_from(estimator: Any, network: Network) -> Any:
         for node, table, levels in zip(nodes, network.tables, network.levels, strict=True)
     }
     own = {key: {"probability": table, "unseen": np.zeros(len(table))} for key, table in tables.items()}
-    found = estimator(edges=network.graph.edges)
-    fitted = FittedNet(
+    return FittedNet(
         model=net,  # type: ignore[arg-type]  # of no one class
         estimates=net.nodes.params(own),
         counts=Counts({key: Twofold.of(np.zeros_like(table)) for key, table in tables.items()}),
@@ -42,10 +50,6 @@ def net_from(estimator: Any, network: Network) -> Any:
         notes=[f"{READ}: its tables are imagined counts of one row in every configuration."],
         log_likelihood=0.0,
     )
-    found._keep(fitted)
-    found.n_features_in_ = len(fields)
-    found.feature_names_in_ = np.array([str(spec.key) for spec in fields], dtype=object)
-    return found
 
 
 def network_of(fitted: FittedNet) -> Network:

@@ -145,10 +145,23 @@ def _as_network(learned: Any) -> Any:
     return FittedNet.of(learned)
 
 
-def _settings_of(fitted: Fitted) -> dict[str, Any]:
+def _settings_of(fitted: Any) -> dict[str, Any]:
     """The settings of a model that was saved without an estimator."""
     shared = {"prior": prior_document(fitted.prior), "estimate": fitted.estimate}
+    if not isinstance(fitted, Fitted):
+        return shared | _net_settings(_as_network(fitted))
     return shared if fitted.classes is not None else shared | {"n_components": fitted.n_groups}
+
+
+def _net_settings(fitted: Any) -> dict[str, Any]:
+    """The structure of a network as its estimator would be told of it."""
+    net, levels = fitted.net, fitted.levels
+    hidden = {net.discrete.names[place]: levels[net.discrete.names[place]] for place in net.hidden}
+    return {
+        "edges": edges_document(net.graph),
+        "hidden": nested_document(hidden),
+        "cut": nested_document({key: list(map(float, edges)) for key, edges in net.cuts.items()}),
+    }
 
 
 def _restore_columns(estimator: Any, columns: Any, fitted: Any) -> None:

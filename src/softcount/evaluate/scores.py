@@ -78,11 +78,14 @@ def _evaluated(
     sums = total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
     if calibration is not None:
         how += ", calibrated by the other rows" if found is not None else ", not calibrated"
-    return None if sums is None else _summed(sums, models, how)
+    if sums is None:
+        return None
+    by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
+    return summed(sums, how, by_fold[:, list(split.tested)].sum(axis=1), by_fold.sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
+class Sums:
     """What adds up, so that no table of rows x classes is ever held.
 
     Per fold: weight, weight of right answers, weighted log-loss, rows. Per class: weight, weight of right answers.
@@ -92,11 +95,11 @@ class _Sums:
     classes: np.ndarray
     bins: np.ndarray
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
 
 
-def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> _Sums:
+def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> Sums:
     groups = models.model.groups
     folds, classes, bins = np.zeros((len(models.models), 4)), np.zeros((groups, 2)), np.zeros((BINS, 3))
     for found in models.answers(chunk):
@@ -111,17 +114,15 @@ def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Ch
         folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), found.counted
         classes += np.stack([np.bincount(labels, w, minlength=groups) for w in (weights, weights * right)], axis=1)
         bins += bin_sums(joint[rows, best], right, weights)
-    return _Sums(folds, classes, bins)
+    return Sums(folds, classes, bins)
 
 
-def _summed(sums: _Sums, models: FoldModels, how: str) -> Evaluation | None:
+def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Evaluation | None:
+    """What the sums say, beside always saying how frequent each class is: its weight in tested rows, and in all."""
     weight, right, loss, rows = sums.folds.sum(axis=0)
     if weight <= 0:
         return None
-    split = models.split
-    by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
-    tested = by_fold[:, list(split.tested)].sum(axis=1)
-    shares = by_fold.sum(axis=1) / by_fold.sum()
+    shares = counted / counted.sum()
     guess = float(tested[shares.argmax()] / tested.sum())
     unsure = float(-(tested @ np.log(np.maximum(shares, SMALLEST))) / tested.sum())
     folds = [{"accuracy": float(r / w), "log_loss": float(x / w), "rows": int(n)} for w, r, x, n in sums.folds if w > 0]

@@ -26,7 +26,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def prediction_table(
-    fitted: Fitted, proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] = ()
+    names: Sequence[Any], proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] = ()
 ) -> pa.Table:
     """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one.
 
@@ -37,18 +37,13 @@ def prediction_table(
     from softcount.table.names import labels
 
     likeliest = pa.array(proba.argmax(axis=1) if len(proba) else [], pa.int64())
-    columns = [name_array(fitted).take(likeliest), *(pa.array(column) for column in proba.T)]
-    names = ["predicted", *(f"p({name})" for name in labels(fitted.names).values())]
+    columns = [cells_array(names).take(likeliest), *(pa.array(column) for column in proba.T)]
+    headings = ["predicted", *(f"p({name})" for name in labels(names).values())]
     if scores is not None:
-        columns, names = [*columns, pa.array(scores)], [*names, "anomaly"]
+        columns, headings = [*columns, pa.array(scores)], [*headings, "anomaly"]
     if files:
-        columns, names = [pa.array(files, pa.string()), *columns], ["file", *names]
-    return pa.Table.from_arrays(columns, names=names)
-
-
-def name_array(fitted: Fitted) -> pa.Array:
-    """The classes' names as one array: as they are if they are of one kind, otherwise as text."""
-    return cells_array(fitted.names)
+        columns, headings = [pa.array(files, pa.string()), *columns], ["file", *headings]
+    return pa.Table.from_arrays(columns, names=headings)
 
 
 def cells_array(cells: Any) -> pa.Array:
@@ -146,7 +141,7 @@ def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int])
     """One line per row: its number, its class, the class it is compared with, every figure, and their sum."""
     import pyarrow as pa
 
-    names, ours = name_array(fitted), ours_in(fitted)
+    names, ours = cells_array(fitted.names), ours_in(fitted)
     lines: dict[str, Any] = {ours[ROW]: pa.array(rows, pa.int64())}
     lines[ours[CLASS]] = names.take(pa.array(explanation.chosen, pa.int64()))
     lines[ours[AGAINST]] = names.take(pa.array(explanation.against, pa.int64()))

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 HEADINGS = ("probability", "rows", "stated", "right")
 
 
-def add_evaluation(page: Page, evaluation: Evaluation | None, calibration: Calibration | None = None) -> None:
-    """The figures beside those of the commonest class; a table of reliability where there is something to see."""
+def add_evaluation(
+    page: Page, evaluation: Evaluation | None, calibration: Calibration | None = None, calibrates: bool = True
+) -> None:
+    """The figures beside those of the commonest class; a table of reliability where there is something to see.
+
+    The remedy for probabilities that are too sure is named where the model `calibrates`.
+    """
     if evaluation is None:
         page.line("not tried on unseen rows (--folds 0, or too few labelled rows)")
     else:
@@ -29,7 +34,7 @@ def add_evaluation(page: Page, evaluation: Evaluation | None, calibration: Calib
         add_calibration(page, calibration)
         add_bins(page, calibration.after)
     elif evaluation is not None:
-        _add_doubts(page, evaluation)
+        _add_doubts(page, evaluation, " (--calibrate temperature, or isotonic)" if calibrates else "")
 
 
 def _add_figures(page: Page, evaluation: Evaluation) -> None:
@@ -42,14 +47,13 @@ def _add_figures(page: Page, evaluation: Evaluation) -> None:
     page.grid(("", "model", "majority baseline"), rows, right=("model", "majority baseline"))
 
 
-def _add_doubts(page: Page, evaluation: Evaluation) -> None:
+def _add_doubts(page: Page, evaluation: Evaluation, remedy: str) -> None:
     """What is said of a model that is surer than it should be, and what to do about it."""
     worst = overstated(evaluation.reliability)
     if worst is not None:
         page.line(
             "its probabilities are too sure of themselves: "
-            f"of those stated as {_figure(worst.stated)}, {_figure(worst.right)} came true "
-            "(--calibrate temperature, or isotonic)"
+            f"of those stated as {_figure(worst.stated)}, {_figure(worst.right)} came true{remedy}"
         )
         add_bins(page, evaluation.reliability)
     elif evaluation.log_loss > evaluation.baseline_log_loss:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
     from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.learn.learned import Learned
 
 MOST_COLUMNS = 10
 """How many columns a report names; --json names all."""
@@ -128,7 +129,7 @@ def _families(fitted: Fitted) -> dict[Any, str]:
     }
 
 
-def add_missing(page: Page, fitted: Fitted) -> None:
+def add_missing(page: Page, fitted: Learned) -> None:
     """Which cells were missing and which columns were left out, and what became of them."""
     page.heading("Missing and left out")
     holes = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
