@@ -225,10 +225,11 @@ def _complete(alarm: Alarm, rounds: int) -> Iterator[Result]:
 
 def _edges(alarm: Alarm, rounds: int) -> Iterator[Result]:
     """Both sides' graphs are scored here, by the same rows."""
+    from softcount.networks.scores import Bdeu, Bic, network_score
+
     import softcount as sc
     from softcount.networks.code_counts import CodeCounts
     from softcount.networks.graph import Graph
-    from softcount.networks.scores import Bdeu, Bic, network_score
 
     names = list(alarm.frame.columns)
     levels = [sorted(alarm.frame[name].unique()) for name in names]

@@ -127,6 +127,7 @@ class NetFitting:
     def fit(self, table: Table, watch: Any = None) -> FittedNet:
         """The network of a table."""
         from softcount.cli.library_calls import DEFAULT_STARTS
+        from softcount.estimators.net_levels import chosen_levels
         from softcount.estimators.net_priors import network_priors
         from softcount.fitted.fitted_net import FittedNet
         from softcount.learn.networks import GraphStarts, fit_network
@@ -134,14 +135,16 @@ class NetFitting:
         from softcount.learn.rules import Stop
 
         request = self.request
-        prior = 1.0 if request.prior is None else request.prior
+        usual = "row" if request.net is not None and request.net.said == "tan" else 1.0
+        prior = usual if request.prior is None else request.prior
         plan = Plan(
             declared=self.asked, prior=prior, estimate=request.estimate,  # type: ignore[arg-type]  # a word the option takes
             stop=Stop(accelerate=True), target=request.target, watch=watch,
         )  # fmt: skip
         starts = GraphStarts(request.starts or DEFAULT_STARTS, request.seed)
         priors = partial(network_priors, prior=prior, sample_size=1.0)
-        found = fit_network(table, self._declared(table).build, priors, plan, starts, self.threads)
+        fit = partial(fit_network, table, priors_of=priors, plan=plan, starts=starts, runner=self.threads)
+        found = chosen_levels(self._declared(table), fit)
         return replace(FittedNet.of(found), target=request.target)
 
     def _declared(self, table: Table) -> Any:
@@ -151,9 +154,11 @@ class NetFitting:
         net, target = self.request.net, self.request.target
         assert net is not None
         settings = SearchSettings(net.criterion, net.required, net.forbidden, net.max_parents)
-        graph, search = structure_of(net.said if self.graph is None else self.graph, target, settings)
+        found = structure_of(net.said if self.graph is None else self.graph, target, settings)
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
-        return DeclaredNet(self.asked, graph, search, net.hidden, net.cut, target, None, cells)
+        return DeclaredNet(
+            self.asked, found.graph, found.shape, found.search, net.hidden, net.cut, target, cells=cells
+        )  # fmt: skip
 
     def closed(self, fitted: FittedNet, table: Table) -> Table:
         """The same rows under the schema that was learned."""

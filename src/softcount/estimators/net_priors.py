@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.estimators import inputs
 from softcount.fitted.fitted_net import FittedNet
 from softcount.models.base import GraphModel
 from softcount.models.net import Net, levels_of
@@ -120,7 +119,9 @@ def prior_levels(prior: Any) -> dict[Key, list[Any]]:
     """The levels that a prior names: they join those that are met."""
     other = other_network(prior)
     if other is None:
-        return inputs.prior_levels(prior)
+        from softcount.estimators.inputs import prior_levels as levels_in  # scikit-learn comes with it
+
+        return levels_in(prior)
     return {key: list(levels) for key, levels in other.levels.items() if key not in other.cuts}
 
 

@@ -136,7 +136,7 @@ class Net(GraphModel):
 
     @cached_property
     def _stored(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """By store of a chunk, the discrete nodes that are columns there, their places, and how many levels they have."""
+        """By store of a chunk, the discrete nodes that are columns there, their places, and their numbers of levels."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for new, place in enumerate(self.places):
             if self.each[place].columns:
