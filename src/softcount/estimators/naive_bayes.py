@@ -16,7 +16,9 @@ from softcount.counts import ROOT
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
-from softcount.estimators.dependent_columns import (
+from softcount.estimators.fitted_estimator import FittedEstimator
+from softcount.estimators.inputs import attribute
+from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
     keep_network,
@@ -24,8 +26,6 @@ from softcount.estimators.dependent_columns import (
     network_like,
     with_dependence,
 )
-from softcount.estimators.fitted_estimator import FittedEstimator
-from softcount.estimators.inputs import attribute
 from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
 from softcount.evaluate.learn_model import learn_model
 from softcount.fitted.calibration import Calibration
