@@ -127,9 +127,22 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
         fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
+            fitted = replace(fitted, notes=[*fitted.notes, *_dependences(request, fitted, table)])
             calibrated = None if fitted.calibration is None else request.calibrate
             tried = _evaluated(request, asked, table, threads, calibrated)
         return fitted, tried, table.n_rows or 0
+
+
+def _dependences(request: FitRequest, fitted: Fitted, table: Table) -> list[str]:
+    """A note on columns that depend on each other within the classes."""
+    from softcount.evaluate.dependent_columns import dependence_notes
+    from softcount.table import open_table
+
+    schema = fitted.schema
+    closed = open_table(
+        table.source, schema=schema, missing=schema.missing, target=request.target, weight=request.weight
+    )
+    return dependence_notes(fitted, closed)
 
 
 def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:
@@ -241,10 +254,19 @@ def load(path: str) -> Fitted:
 
 def load_any(path: str) -> Fitted | FittedNet:
     """The model of a file, which must be one of probabilities; a network also from a network file."""
-    from softcount.cli.network_calls import read_as_model
     from softcount.cli.network_options import is_network_file
 
-    return read_as_model(path) if is_network_file(path) else _from_model_file(path)
+    return _from_network_file(path) if is_network_file(path) else _from_model_file(path)
+
+
+def _from_network_file(path: str) -> FittedNet:
+    from softcount.estimators.net_files import fitted_from
+    from softcount.files.network_file import read_network
+
+    try:
+        return fitted_from(read_network(path))
+    except DataError as error:
+        raise ModelFileError(str(error)) from None
 
 
 def _from_model_file(path: str) -> Fitted | FittedNet:

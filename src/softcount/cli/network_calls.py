@@ -1,4 +1,4 @@
-"""Learning a network, reading one from a network file, and putting tables to it, as the commands want it."""
+"""Learning a network and putting tables to it, as the commands want it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.cli.named_columns import suggestion
 from softcount.cli.network_options import WORDS, NetRequest, is_network_file
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.run.progress import Tell, keep_quiet, starts_told
 from softcount.sources import wording
 
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from softcount.networks.graph import Graph
     from softcount.run.threads import Threads
     from softcount.table import Chunk, Table
-
-
-def read_as_model(path: str) -> FittedNet:
-    """The network in a network file, as a model."""
-    from softcount.estimators.net_files import fitted_from
-    from softcount.files.network_file import read_network
-
-    try:
-        return fitted_from(read_network(path))
-    except DataError as error:
-        raise ModelFileError(str(error)) from None
 
 
 # -- learning

@@ -23,7 +23,7 @@ Examples:
   softcount predict cars.sc - < cars.csv
   softcount predict spam.sc mail/                    one line per document, its file first
   softcount predict spam.sc - < messages.txt         one line per line
-  softcount predict alarm.bif rows.csv --of HISTORY  any node of a network
+  softcount predict alarm.bif rows.csv --of HISTORY
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may
 be in any order; a missing cell or column is no evidence, and what is not in the model is left out. With --anomaly
