@@ -136,6 +136,16 @@ def test_the_edges_of_a_network_file_are_learned_with(drawn, tmp_path):
     found = answer("fit", tmp_path / "rows.csv", "--net", path, "-o", tmp_path / "m.sc")
     assert sorted(map(tuple, found["edges"])) == sorted(network.graph.edges)
     assert found["rows"] == 300
+    assert any("edges were taken" in note for note in found["notes"])
+
+
+def test_of_many_combinations_the_likeliest_are_shown_and_all_are_data(data):
+    asia = data("bif/asia.bif.gz")
+    of = [word for name in ("asia", "tub", "smoke", "lung", "bronc", "xray", "dysp") for word in ("--of", name)]
+    page = run("query", asia, *of).stdout
+    assert len(page.splitlines()) == 103 and page.endswith("and 28 combinations more (--json has all)\n")
+    found = answer("query", asia, *of)["joint"]
+    assert len(found) == 128 and sum(line["probability"] for line in found) == pytest.approx(1)
 
 
 # -- learning
@@ -367,6 +377,7 @@ DATA = [
     (("--net", "flavor>kind", "--kind", "flavor=ignore"), "left out"),
     (("--net", "flavor>kind", "--target", "knd"), "kind"),
     (("--net", "chow-liu", "--kind", "kind=text"), "--kind kind=ignore"),
+    (("--net", "chow-liu", "--kind", "flavor,holes=joint"), "flavor,holes"),
 ]
 
 

@@ -11,7 +11,6 @@ from softcount.cli.named_columns import suggestion
 from softcount.cli.network_options import WORDS, NetRequest, is_network_file
 from softcount.errors import DataError
 from softcount.run.progress import Tell, keep_quiet, starts_told
-from softcount.sources import wording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +37,12 @@ def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | No
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
     assert request.net is not None
+    if asked.blocks:
+        name = ",".join(map(str, next(iter(asked.blocks))))
+        raise DataError(f"--kind {name}=...: a network has no blocks of columns, only columns. Leave that out.")
     graph = given_graph(request.net)
     check_names(request.net, graph, table, request.target)
+    is_file = is_network_file(request.net.said)
     with Threads(request.jobs) as threads:
         fitting = NetFitting(request, asked, graph, threads)
         fitted = fitting.fit(table, starts_told(tell))
@@ -49,7 +52,8 @@ def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | No
         missing = {key: float(n) for key, n in closed.missing.items() if key in fitted.net.graph.number}
         if request.target is not None:
             missing[request.target] = float(closed.unknown_labels)
-        fitted = replace(fitted, missing=missing)
+        notes = [f"of {request.net.said} the edges were taken, and nothing else"] if is_file else []
+        fitted = replace(fitted, missing=missing, notes=[*notes, *fitted.notes])
         tried = None if request.target is None or fitted.interrupted else fitting.evaluated(fitted, table)
         return fitted, tried, table.n_rows or 0
 
@@ -95,7 +99,7 @@ def _check_graph(net: NetRequest, graph: Graph, table: Table, columns: list[str]
             raise DataError(f"--net: the table has no column {name!r}. {suggestion(name, columns)}\n  {hint}")
         if name in table.keys and not table.schema[name].used:
             why = table.schema[name].why
-            raise DataError(f"--net: column {name!r} is left out ({why}). {wording.declare(name, 'categorical')}")
+            raise DataError(f"--net: column {name!r} is left out ({why}). To keep it: --kind {name}=categorical")
 
 
 def _refuse_unknown(option: str, names: Iterable[str], columns: list[str]) -> None:

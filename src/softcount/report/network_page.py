@@ -34,6 +34,10 @@ MOST_LEVELS = 8
 """How many levels of a node are shown of a table."""
 
 
+MOST_ANSWERS = 100
+"""How many combinations of several nodes' levels are shown, the likeliest first."""
+
+
 def hidden_names(fitted: FittedNet) -> set[Key]:
     """The nodes that no column shows."""
     net = fitted.net
@@ -80,7 +84,7 @@ def _add_figures(page: Page, fitted: FittedNet) -> None:
     figures = _figures(fitted)
     page.line(f"from {counted(fitted.counts.rows, 'row')}, {parameters}")
     bits = figures["description_length_bits"]
-    length = "" if bits is None else f", description length {number(bits, 6)} bits"
+    length = "" if bits is None else f", description length {number(bits)} bits"
     page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, BIC {figures['bic']:,.1f} (smaller is better){length}")
 
 
@@ -287,8 +291,10 @@ def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Mapping[tupl
     known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
     page.heading(f"{', '.join(names)}, given {known}" if known else ", ".join(names))
     ranked = sorted(answer.items(), key=lambda item: -item[1])
-    lines = [(*map(str, levels), share(p)) for levels, p in ranked]
+    lines = [(*map(str, levels), share(p)) for levels, p in ranked[:MOST_ANSWERS]]
     page.grid((*names, "probability"), lines, right=("probability",))
+    if len(ranked) > len(lines):
+        page.line(f"and {counted(len(ranked) - len(lines), 'combination')} more (--json has all)")
     return page
 
 
