@@ -120,7 +120,12 @@ class FitCommand(options.HeadedCommand):
     help="What a row without a target counts beside one that has it.  [default: 1]",
 )
 @options.seed_option
-@click.option("--starts", type=click.IntRange(1), metavar="N", help="Starts of the search for classes.  [default: 10]")
+@click.option(
+    "--starts",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Starts of the search for classes, or for hidden nodes.  [default: 10]",
+)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
 @options.json_option

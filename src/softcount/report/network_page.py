@@ -58,8 +58,9 @@ def net_page(fitted: FittedNet) -> Page:
     page.heading(net_headline(fitted))
     _add_figures(page, fitted)
     add_graph(page, fitted)
+    known = fitted.levels
     for place in fitted.net.graph.order[:MOST_NODES]:
-        _add_node(page, fitted, place)
+        _add_node(page, fitted, node_lines(fitted, place, known))
     left = len(fitted.net.graph.names) - MOST_NODES
     if left > 0:
         page.line(f"and {counted(left, 'node')} more (--json has all)")
@@ -113,9 +114,10 @@ def add_graph(page: Page, fitted: FittedNet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeLines:
-    """A node's configurations: the levels of its parents, the rows counted in each (None: none were)."""
+    """A node's levels (None: it is a number), those of its parents, and the rows counted in each configuration."""
 
     node: Node
+    levels: Sequence[object] | None
     parents: Mapping[Key, Sequence[object]]
     rows: np.ndarray | None
 
@@ -123,19 +125,18 @@ class NodeLines:
         return product(*self.parents.values())
 
 
-def node_lines(fitted: FittedNet, place: int) -> NodeLines:
-    """What there is to say of a node, by its number."""
-    net, known = fitted.net, fitted.levels
+def node_lines(fitted: FittedNet, place: int, known: Mapping[Key, Sequence[object]]) -> NodeLines:
+    """What there is to say of a node, by its number; `known` are the levels of all nodes."""
+    net = fitted.net
     node = net.each[place]
     names = [net.each[parent].key for parent in net.graph.parents[place]]
     rows = None
     if is_learned(fitted) and node.key in known:
         rows = fitted.counts.arrays[node.key].value.sum(axis=-1)
-    return NodeLines(node, {name: known[name] for name in names}, rows)
+    return NodeLines(node, known.get(node.key), {name: known[name] for name in names}, rows)
 
 
-def _add_node(page: Page, fitted: FittedNet, place: int) -> None:
-    said = node_lines(fitted, place)
+def _add_node(page: Page, fitted: FittedNet, said: NodeLines) -> None:
     key, parents = said.node.key, [key_text(parent) for parent in said.parents]
     page.heading(f"{key_text(key)}, given {', '.join(parents)}" if parents else key_text(key))
     heads, cells = _cells(fitted, said)
@@ -146,19 +147,24 @@ def _add_node(page: Page, fitted: FittedNet, place: int) -> None:
     page.grid([*parents, *heads], lines[:MOST_LINES], right=heads)
     if len(lines) > MOST_LINES:
         page.line(f"and {counted(len(lines) - MOST_LINES, 'line')} more (--json has all)")
-    levels = len(fitted.levels.get(key, ()))
-    if levels > MOST_LEVELS:
-        page.line(f"and {counted(levels - MOST_LEVELS, 'level')} more (--json has all)")
+    left = len(said.levels or ()) - MOST_LEVELS
+    if left > 0:
+        page.line(f"and {counted(left, 'level')} more (--json has all)")
 
 
 def _cells(fitted: FittedNet, said: NodeLines) -> tuple[list[str], list[list[str]]]:
     """Headings and a line for every configuration: shares of levels, or what a number looks like."""
     key, node = said.node.key, said.node
-    if key not in fitted.levels:
-        return [node.family.title], [[words] for words in node.family.describe(fitted.params[key], node.setting)]
-    heads = [str(level) for level in fitted.levels[key][:MOST_LEVELS]]
+    if said.levels is None:
+        return [node.family.title], [[words] for words in node.family.describe(_public(fitted, node), node.setting)]
+    heads = [str(level) for level in said.levels[:MOST_LEVELS]]
     table = fitted.estimates[key]["probability"]
     return heads, [[share(float(p)) for p in line[:MOST_LEVELS]] for line in table]
+
+
+def _public(fitted: FittedNet, node: Node) -> Any:
+    """A node's parameters as its family names them."""
+    return node.family.public(fitted.estimates[node.key], node.setting)
 
 
 # -- the same as data
@@ -166,6 +172,8 @@ def _cells(fitted: FittedNet, said: NodeLines) -> tuple[list[str], list[list[str
 
 def net_document(fitted: FittedNet) -> dict[str, Any]:
     """What a network holds, as data."""
+    known, hidden = fitted.levels, hidden_names(fitted)
+    each = [node_lines(fitted, place, known) for place in range(len(fitted.net.graph.names))]
     return {
         "model": fitted.net.name,
         "target": fitted.target,
@@ -173,7 +181,7 @@ def net_document(fitted: FittedNet) -> dict[str, Any]:
         "parameters": fitted.n_parameters,
         **_figures(fitted),
         "edges": [list(edge) for edge in fitted.net.graph.edges],
-        "nodes": [_node_document(fitted, place) for place in range(len(fitted.net.graph.names))],
+        "nodes": [_node_document(fitted, said, said.node.key in hidden) for said in each],
         "columns": column_documents(fitted.schema, fitted.missing),
         "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
         "iterations": fitted.n_iter,
@@ -183,23 +191,22 @@ def net_document(fitted: FittedNet) -> dict[str, Any]:
     }
 
 
-def _node_document(fitted: FittedNet, place: int) -> dict[str, Any]:
-    said = node_lines(fitted, place)
+def _node_document(fitted: FittedNet, said: NodeLines, hidden: bool) -> dict[str, Any]:
     key, cuts = said.node.key, fitted.net.cuts
     found = {
         "node": key,
         "parents": list(said.parents),
-        "hidden": key in hidden_names(fitted),
+        "hidden": hidden,
         "cut": list(cuts[key]) if key in cuts else None,
-        "levels": list(fitted.levels[key]) if key in fitted.levels else None,
+        "levels": said.levels,
     }
     lines: list[dict[str, Any]] = [{"given": list(levels)} for levels in said.configurations()]
     if said.rows is not None:
         lines = [line | {"rows": float(rows)} for line, rows in zip(lines, said.rows, strict=True)]
-    if key in fitted.levels:
+    if said.levels is not None:
         table = fitted.estimates[key]["probability"]
         return found | {"table": [line | {"probabilities": p} for line, p in zip(lines, table, strict=True)]}
-    return found | {"family": said.node.family.name, "table": lines, "parameters": fitted.params[key]}
+    return found | {"family": said.node.family.name, "table": lines, "parameters": _public(fitted, said.node)}
 
 
 # -- a fit
