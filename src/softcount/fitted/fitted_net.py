@@ -133,13 +133,7 @@ class FittedNet(Learned):
         codes = evidence.codes.copy()
         codes[:, node] = -1  # what is asked is not given, even where the row shows it
         found = self.questions.posterior([node], replace(evidence, codes=codes))
-        bad = found.sum(axis=1) <= 0
-        if bad.any():
-            raise DataError(
-                f"row {ready.start + int(np.argmax(bad)) + 1} has probability zero under this network, so nothing "
-                "follows from it. Fit with a prior (estimate='mean') so that nothing is impossible."
-            )
-        return found
+        return _possible(found, ready.start + np.arange(len(found)))
 
     def means(self, table: Table, of: Key) -> np.ndarray:
         """The expected value of a number in each row, given the rest of it."""
@@ -379,7 +373,7 @@ class FittedNet(Learned):
                 node = self.net.each[place]
                 rows = np.flatnonzero(ready.codes[:, new] < 0)
                 if node.columns and len(rows):
-                    shares = self.questions.posterior([new], evidence.take(rows))
+                    shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
                     values = np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)]
                     found.setdefault(node.key, []).append((rows + ready.start, values))
             for place, own in enumerate(self.net.stacks):
@@ -401,6 +395,17 @@ def re_estimated(
     return replace(
         fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The shares, if every row (from 0) leaves some."""
+    bad = shares.sum(axis=1) <= 0
+    if bad.any():
+        raise DataError(
+            f"row {rows[bad][0] + 1} has probability zero under this network, so nothing follows from it. "
+            "Fit with a prior (estimate='mean') so that nothing is impossible."
+        )
+    return shares
 
 
 def impossible() -> DataError:
