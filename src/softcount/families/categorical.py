@@ -135,6 +135,9 @@ class Categorical(Family):
         counts = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how)
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
+    def completed(self, stats: Twofold, params: Params) -> float:
+        return float(xlogy(stats.value, params["probability"]).sum())
+
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         return np.asarray(xlogy(imagined_counts(hyper, how), params["probability"]).sum(axis=-1))
 

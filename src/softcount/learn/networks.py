@@ -19,7 +19,7 @@ from softcount.learn.search import Search, SearchResult
 from softcount.learn.start import entropy
 from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
-from softcount.run.base import Runner
+from softcount.run.base import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 
 Build = Callable[[Settled, Sequence[Chunk]], tuple[GraphModel, list[str]]]
@@ -68,7 +68,8 @@ def learned(  # noqa: PLR0913 - what a fit is made of
     problem = Problem(model, imagined, ready, runner)
     reached, found, agreed = None, list(notes), None
     if any(model.holes_in(part) for part in ready):
-        result = _climbed(problem, plan, starts)
+        with one_blas_thread():
+            result = _climbed(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         found += [climb_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]

@@ -6,6 +6,7 @@ A star, a network and a chain differ only in how rows become counts. Everything 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
@@ -215,6 +216,7 @@ class Problem:
     ready: Sequence[Any]
     runner: Runner = field(default_factory=lambda: Threads(1))
     exact: bool = True  # false where the rows are a sample of the table
+    _priors: deque[tuple[Params, float]] = field(init=False, repr=False, default_factory=lambda: deque(maxlen=2))
 
     @property
     def nodes(self) -> Nodes:
@@ -247,7 +249,12 @@ class Problem:
         return self.nodes.held(params, self.imagined)
 
     def log_prior(self, params: Params) -> float:
-        return self.nodes.log_prior(params, self.imagined)
+        """The prior's part of the objective; a step asks for that of two sets of parameters, some of them twice."""
+        for known, found in self._priors:
+            if known is params:
+                return found
+        self._priors.append((params, self.nodes.log_prior(params, self.imagined)))
+        return self._priors[-1][1]
 
     def bound(self, counts: Counts, params: Params) -> float:
         """The lower bound, but for the memberships' entropy: what an M-step raises."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount.counts import Counts
+from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.families.filing import number, whole
@@ -26,7 +27,7 @@ from softcount.models.tiles import end_to_end, rows_of
 from softcount.networks.expect import RowsWithHoles
 from softcount.networks.graph import Graph
 from softcount.networks.network import in_words
-from softcount.numerics.twofold import Twofold, stack
+from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -217,12 +218,24 @@ class Net(GraphModel):
 
     def tables(self, params: Params) -> list[np.ndarray]:
         """The table of every discrete node: an axis for each parent, its own levels last."""
-        keys = [self.each[place].key for place in self.places]
-        return [params[key]["probability"].reshape(shape) for key, shape in zip(keys, self._shapes, strict=True)]
+        flat = np.empty(self._bounds[-1])
+        for name, cells in self._cells.items():
+            flat[cells] = params.bundles[name]["probability"]
+        shapes = ([self.sizes[node] for node in family] for family in self.discrete.families)
+        return [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(self._bounds), shapes, strict=True)]
 
     @cached_property
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(self.sizes[node] for node in family) for family in self.discrete.families]
+    def _bounds(self) -> list[int]:
+        """Where the cells of each discrete node begin if all of them stand in one array, and where the last end."""
+        return [0, *accumulate(prod(self.sizes[node] for node in family) for family in self.discrete.families)]
+
+    @cached_property
+    def _cells(self) -> dict[Key, np.ndarray]:
+        """For every bundle of discrete nodes, where its cells stand there."""
+        begin = {self.each[place].key: start for place, start in zip(self.places, self._bounds, strict=False)}
+        bundles = [bundle for bundle in self.nodes.bundles if bundle.name in begin]
+        own = {x.name: np.arange(x.groups * x.width).reshape(x.groups, 1, x.width) for x in bundles}
+        return {x.name: own[x.name] + np.array([begin[key] for key in x.keys])[:, None] for x in bundles}
 
     def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
         """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
@@ -242,9 +255,7 @@ class Net(GraphModel):
         alone = ready.base + sum(
             (f[:, 0] for f, scope in zip(factors, self.parents_of_leaves, strict=True) if not scope), 0.0
         )
-        arrays: dict[Hashable, Twofold] = {
-            self.each[place].key: Twofold.of(own) for place, own in zip(self.places, found.counts, strict=True)
-        }
+        arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
         for own, data, params, scope in zip(
             self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
@@ -276,23 +287,19 @@ class Net(GraphModel):
             if bundle.name in leaves:
                 arrays |= leaves[bundle.name].split(counts.arrays[bundle.name])
             else:
-                arrays[bundle.name] = stack([counts.arrays[key] for key in bundle.keys], axis=1)
+                arrays[bundle.name] = counts.arrays[ROOT][self._cells[bundle.name]]
         return replace(counts, arrays=arrays)
 
     def seen(self, ready: NetRows) -> Counts:
         """Counts by node of rows that show a node and all of its parents; the others are passed over."""
-        arrays: dict[Hashable, Twofold] = {}
-        for new, place in enumerate(self.places):
-            family = self.discrete.families[new]
-            cells = prod(self.sizes[node] for node in family)
+        totals = []
+        for family in self.discrete.families:
             known, weights = ready.known(family), None if ready.alike else ready.weights
             if ready.has_holes[list(family)].any():
                 there = known >= 0
                 known, weights = known[there], None if weights is None else weights[there]
-            total = np.bincount(known, weights, minlength=cells)
-            arrays[self.each[place].key] = Twofold.of(total.reshape(-1, self.sizes[new]))
-        if not self.stacks:
-            return Counts(arrays, float(ready.weights.sum()))
+            totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
+        arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(totals)}
         for own, data, scope in zip(self.stacks, ready.leaves, self.parents_of_leaves, strict=True):
             known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
             found = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, own.bundles[0].groups)
@@ -399,6 +406,11 @@ def _edges(said: Any) -> np.ndarray:
 def _columns(each: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     nodes, slots, levels = np.array(each).T
     return nodes, slots, levels.astype(np.int32)
+
+
+def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
+    """The counts of all discrete nodes in one array."""
+    return Twofold.of(np.concatenate([np.zeros(0), *(own.ravel() for own in counts)]))
 
 
 def levels_of(node: Node) -> Sequence[object] | None:

@@ -141,9 +141,11 @@ class RowsWithHoles:
         return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
 
     def _total(self, cells: FlatCells, part_logs: np.ndarray) -> float:
-        weights = np.where(self.plan.is_large, 0.0, self.weights)
         found = weighted(self.plan.summed.parts.weights, part_logs)
         found += weighted(self.plan.seen_counts, cells.logs[: self.plan.flat.shared])
+        if not self.plan.extras:
+            return found
+        weights = np.where(self.plan.is_large, 0.0, self.weights)
         for rows, seen in self.plan.seen_extras:
             found += weighted(weights[rows], cells.logs[seen])
         return found + weighted(weights, cells.tops)
@@ -153,23 +155,37 @@ class RowsWithHoles:
         return [part.reshape(-1, size) for part, size in zip(np.split(cells, bounds), self.sizes, strict=True)]
 
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
-        for node, (scope, table) in enumerate(zip(self.graph.families, tables, strict=True)):
-            cells = prod(self.sizes[each] for each in scope)
-            if np.size(table) != cells:
-                raise DataError(
-                    f"the table of node {self.graph.names[node]!r} has {np.size(table):,} cells, but the levels of the "
-                    f"node and its parents make {cells:,}."
-                )
-            if not (np.isfinite(table) & (np.asarray(table) >= 0)).all():
-                raise DataError(
-                    f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
-                )
+        if [np.size(table) for table in tables] != self._table_cells:
+            self._refuse_sizes(tables)
         for scope, factor in zip(self.extras, factors, strict=True):
             self._check_factor(scope, np.asarray(factor))
         summed = [np.zeros((len(self.codes), 1))] * len(self.plan.extras)
         for number, factor in zip(self.which_scope, factors, strict=True):
             summed[number] = summed[number] + factor
-        return FlatCells.of(tables, summed)
+        found = FlatCells.of(tables, summed)
+        shared = found.table[: self.plan.flat.shared]
+        if not ((shared >= 0) & (shared < np.inf)).all():
+            self._refuse_cells(shared)
+        return found
+
+    @cached_property
+    def _table_cells(self) -> list[int]:
+        return [prod(self.sizes[each] for each in scope) for scope in self.graph.families]
+
+    def _refuse_sizes(self, tables: Tables) -> None:
+        for name, table, cells in zip(self.graph.names, tables, self._table_cells, strict=True):
+            if np.size(table) != cells:
+                raise DataError(
+                    f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
+                    f"parents make {cells:,}."
+                )
+
+    def _refuse_cells(self, cells: np.ndarray) -> None:
+        wrong = int(np.argmax(~((cells >= 0) & (cells < np.inf))))
+        node = int(np.searchsorted(self.plan.flat.starts, wrong, side="right")) - 1
+        raise DataError(
+            f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
+        )
 
     def _check_factor(self, scope: Scope, factor: np.ndarray) -> None:
         names = ", ".join(str(self.graph.names[node]) for node in scope)
@@ -205,7 +221,7 @@ class FlatCells:
     @classmethod
     def of(cls, tables: Tables, factors: list[np.ndarray]) -> FlatCells:
         table = np.concatenate([np.ravel(each) for each in tables])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(table)
         highest = [factor.max(axis=1, keepdims=True) for factor in factors]
         tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
