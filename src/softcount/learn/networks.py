@@ -21,6 +21,7 @@ from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
 from softcount.run.base import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
+from softcount.table.chunk import end_to_end
 
 Build = Callable[[Settled, Sequence[Chunk]], tuple[GraphModel, list[str]]]
 """From a settled table to a model of it, and what is to be said of how it came to be."""
@@ -48,7 +49,7 @@ def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: Gr
     if not sum(chunk.n_rows for chunk in chunks):
         raise DataError("the table has no rows.")
     model, notes = build(settled, chunks)
-    ready = model.arranged([model.prepare(chunk) for chunk in chunks])
+    ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks)])
     table.within_reach(chunks)
     return learned(model, ready, priors_of(model), plan, starts, runner, [*table.notes, *settled.notes, *notes])
 

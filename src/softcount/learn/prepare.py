@@ -56,7 +56,7 @@ def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | 
     if classes is None and raw and raw[0].labels is not None and table.sides.target is None:
         classes = range(1 + max(int(chunk.labels.max(initial=-1)) for chunk in raw if chunk.labels is not None))
     settled = plan.declared.settle(table, classes)
-    return [settled.recoded(chunk) for chunk in raw], settled
+    return table.in_order(raw, settled), settled
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,9 @@ class Net(GraphModel):
             if self.each[place].columns:
                 store, slot = self.schema.places[self.each[place].key]
                 found.setdefault(store, []).append((new, slot, self.sizes[new]))
-        return {store: _columns(each) for store, each in found.items()}
+        columns = {store: np.array(each).T for store, each in found.items()}
+        kinds = {"codes": np.uint8, "wide": np.int32}
+        return {store: (each[0], each[1], each[2].astype(kinds[store])) for store, each in columns.items()}
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
@@ -186,12 +188,11 @@ class Net(GraphModel):
         """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
         found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T  # so that a node's codes lie together
         for store, (nodes, slots, levels) in self._stored.items():
-            own = getattr(chunk, store).T[slots].astype(np.int32)
+            own = getattr(chunk, store).T[slots]
             never_met = own > levels[:, None]
             if never_met.any():
                 own[never_met] = 0
-            own -= 1
-            found.T[nodes] = own
+            found.T[nodes] = np.subtract(own, 1, dtype=np.promote_types(own.dtype, np.int16))
         for new, place in enumerate(self.places):
             node = self.each[place]
             if node.columns:
@@ -401,11 +402,6 @@ def _edges(said: Any) -> np.ndarray:
     if not (np.diff(edges) > 0).all():
         raise ModelFileError("cuts do not rise.")
     return edges
-
-
-def _columns(each: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    nodes, slots, levels = np.array(each).T
-    return nodes, slots, levels.astype(np.int32)
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:

@@ -64,6 +64,20 @@ class Chunk:
         return self.borders[(self.borders >= first) & (self.borders < stop)] - first
 
 
+def end_to_end(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """Neighbouring chunks as one; as they are where they hold text or sequences."""
+    if len(chunks) < 2 or any(chunk.bags or chunk.borders is not None for chunk in chunks):
+        return chunks
+    stores = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("reals", "codes", "wide")}
+    labels, weights = (_sides(chunks, name) for name in ("labels", "weights"))
+    return [Chunk(chunks[0].start, len(stores["codes"]), **stores, labels=labels, weights=weights)]
+
+
+def _sides(chunks: Sequence[Chunk], name: str) -> np.ndarray | None:
+    parts = [getattr(chunk, name) for chunk in chunks]
+    return None if parts[0] is None else np.concatenate(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Chunks:
     """A few chunks, to be gone through as a table is."""
@@ -99,6 +113,14 @@ class Settled:
     classes: list[Any]
     label_remap: np.ndarray | None
     notes: list[str] = field(default_factory=list)
+
+    def moves_alike(self, other: Settled) -> bool:
+        """Whether both put codes and labels in the same order."""
+        return (
+            self.remap.keys() == other.remap.keys()
+            and all(np.array_equal(move, other.remap[key]) for key, move in self.remap.items())
+            and np.array_equal(self.label_remap, other.label_remap)  # type: ignore[arg-type]  # or None
+        )
 
     def recoded(self, chunk: Chunk) -> Chunk:
         """The chunk with its codes and labels in the settled order."""

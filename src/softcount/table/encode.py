@@ -159,8 +159,8 @@ class ArrowEncoder(Encoder):
             reals[:, slot] = self._numbers(plan, columns.get(plan.key), piece)
             missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
         reals, outside = without_outside(reals, enumerate(self.numeric), piece.start)
-        narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen).astype(np.uint8)
-        wide = _levels(coding.level_coders(True), columns, piece, missing, unseen)
+        narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen, np.uint8)
+        wide = _levels(coding.level_coders(True), columns, piece, missing, unseen, np.int32)
         bags = {key: text.bag(piece, key, columns.get(key), coding.words) for key, text in self.texts.items()}
         for key, bag in bags.items():
             missing[key], wordless = bag_holes(bag)
@@ -181,16 +181,18 @@ def _levels(
     piece: TablePiece,
     missing: dict[Key, int],
     unseen: dict[Key, int],
+    kind: type[np.integer[Any]],
 ) -> np.ndarray:
     """A column of codes from each coder; what is missing, or unseen by a closed vocabulary, is counted."""
-    out = np.zeros((piece.n_rows, len(coders)), dtype=np.int32)
+    out = np.zeros((len(coders), piece.n_rows), dtype=kind)
     for slot, coder in enumerate(coders):
         key = coder.plan.key
         if key in columns:
-            out[:, slot] = coder.codes(columns[key], piece.start)
-            unseen[key] = int(np.count_nonzero(out[:, slot] == coder.vocabulary.beyond)) if coder.closed else 0
-        missing[key] = int(piece.n_rows - np.count_nonzero(out[:, slot]))
-    return out
+            codes = coder.codes(columns[key], piece.start)
+            unseen[key] = int(np.count_nonzero(codes == coder.vocabulary.beyond)) if coder.closed else 0
+            out[slot] = codes
+        missing[key] = int(piece.n_rows - np.count_nonzero(out[slot]))
+    return np.ascontiguousarray(out.T)
 
 
 def is_watched(plan: ColumnPlan) -> bool:
@@ -243,8 +245,8 @@ class DenseEncoder(Encoder):
             codes, counts = self.recoder.codes(block, piece.start)
             unseen.update(zip((coder.plan.key for coder in self.narrow), counts, strict=True))
         else:
-            codes = _levels(self.narrow, self._columns(self.narrow, block), piece, missing, unseen).astype(np.uint8)
-        wide = _levels(self.wide, self._columns(self.wide, block), piece, missing, unseen)
+            codes = _levels(self.narrow, self._columns(self.narrow, block), piece, missing, unseen, np.uint8)
+        wide = _levels(self.wide, self._columns(self.wide, block), piece, missing, unseen, np.int32)
         return CodedChunk(Chunk(piece.start, piece.n_rows, reals, codes, wide), missing, unseen, outside)
 
     def _columns(self, coders: Sequence[LevelCoder], block: np.ndarray) -> dict[Key, Any]:

@@ -33,7 +33,7 @@ from softcount.table.text_columns import CELLS, Map, TextColumn
 
 SAFE = 2.0**40
 """Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
-MOST_HELD = 1 << 26
+MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
@@ -118,6 +118,7 @@ class Table:
         self._deferred: dict[Key, int] | None = None
         self._gathered = False
         self._held: list[CodedChunk] | None = None
+        self._in_order: tuple[Settled, list[Chunk]] | None = None
 
     @property
     def keys(self) -> list[Key]:
@@ -257,6 +258,15 @@ class Table:
                 held.append(found)
             yield found.chunk
         self._held = held if room >= 0 else None
+
+    def in_order(self, chunks: Sequence[Chunk], settled: Settled) -> list[Chunk]:
+        """All chunks of a pass in their settled codes; kept where the chunks are."""
+        if self._in_order is not None and settled.moves_alike(self._in_order[0]):
+            return list(self._in_order[1])
+        found = [settled.recoded(chunk) for chunk in chunks]
+        if self._held is not None:
+            self._in_order = settled, found
+        return list(found)
 
     def absorb(self, found: CodedChunk) -> Chunk:
         """A chunk that was coded in another process, in this table's codes; what was met there is met here."""
