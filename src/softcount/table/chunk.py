@@ -68,14 +68,14 @@ def end_to_end(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """Neighbouring chunks as one; as they are where they hold text or sequences."""
     if len(chunks) < 2 or any(chunk.bags or chunk.borders is not None for chunk in chunks):
         return chunks
-    stores = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("reals", "codes", "wide")}
-    labels, weights = (_sides(chunks, name) for name in ("labels", "weights"))
-    return [Chunk(chunks[0].start, len(stores["codes"]), **stores, labels=labels, weights=weights)]
+    reals, codes, wide = (_together(chunks, name) for name in ("reals", "codes", "wide"))
+    labels = None if chunks[0].labels is None else _together(chunks, "labels")
+    weights = None if chunks[0].weights is None else _together(chunks, "weights")
+    return [Chunk(chunks[0].start, len(codes), reals, codes, wide, (), labels, weights)]
 
 
-def _sides(chunks: Sequence[Chunk], name: str) -> np.ndarray | None:
-    parts = [getattr(chunk, name) for chunk in chunks]
-    return None if parts[0] is None else np.concatenate(parts)
+def _together(chunks: Sequence[Chunk], name: str) -> np.ndarray:
+    return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
 
 @dataclass(frozen=True, slots=True)
