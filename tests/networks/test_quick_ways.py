@@ -118,6 +118,14 @@ def test_a_table_that_was_read_gives_the_same_network_again(holes: float) -> Non
             assert fit.levels_[name] == fits[0].levels_[name]
 
 
+def test_a_table_that_was_read_gives_the_same_mixture_again() -> None:
+    rows = rows_of(14, n=5000, holes=0.1) | {"size": np.random.default_rng(14).normal(3.0, 2.0, 5000).tolist()}
+    table = sc.read(rows)
+    first, *others = [sc.Mixture(2, n_init=2, random_state=0, max_iter=20).fit(data) for data in (rows, table, table)]
+    for fit in others:
+        assert fit.trace_ == first.trace_
+
+
 def test_a_second_pass_has_the_chunks_and_the_counts_of_holes_of_the_first() -> None:
     rows = rows_of(9, n=9000, holes=0.1)
     table = open_table(rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -151,8 +152,8 @@ class RowsWithHoles:
         return found + weighted(weights, cells.tops)
 
     def _by_node(self, cells: np.ndarray) -> list[np.ndarray]:
-        bounds = self.plan.flat.starts[1 : len(self.sizes)]
-        return [part.reshape(-1, size) for part, size in zip(np.split(cells, bounds), self.sizes, strict=True)]
+        bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
+        return [cells[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
 
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
         if [np.size(table) for table in tables] != self._table_cells:

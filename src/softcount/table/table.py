@@ -250,12 +250,12 @@ class Table:
                 self._tally.add(found)
                 yield found.chunk
             return
-        held, room = [], 0 if isinstance(self.source, DenseSource | SparseSource) or self._texts else MOST_HELD
+        again = isinstance(self.source, DenseSource | SparseSource) or bool(self._texts)
+        held, room = [], -1 if again else MOST_HELD
         for coded in run(ChunkTask.coded, self.tasks()):
             found = self._absorbed(coded)
             room -= found.chunk.reals.nbytes + found.chunk.codes.nbytes + found.chunk.wide.nbytes
-            if room >= 0:
-                held.append(found)
+            held = [*held, found] if room >= 0 else []
             yield found.chunk
         self._held = held if room >= 0 else None
 
