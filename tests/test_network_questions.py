@@ -1,4 +1,4 @@
-"""What a network answers, held against the whole joint table of a small one; and tables of rows against single questions."""
+"""What a network answers, held against the whole joint table of a small one; tables of rows against single questions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ seeds = pytest.mark.parametrize("seed", range(6))
 
 @pytest.fixture(scope="module", params=range(2))
 def net(request) -> Any:
-    """A network learned from every combination of levels, each with its probability under random tables for a weight."""
+    """A network learned from every combination of levels, weighed by its probability under random tables."""
     rng = np.random.default_rng(request.param)
     chances = np.ones([len(own) for own in LEVELS])
     for family in GRAPH.families:

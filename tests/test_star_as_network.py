@@ -131,7 +131,7 @@ def test_hidden_classes_climb_the_same_way(columns, estimate):
 
 
 def test_hidden_classes_and_holes_end_at_the_same_place():
-    table = drawn(2, 150, 0.2)[LEVELS + ["c"]]
+    table = drawn(2, 150, 0.2)[[*LEVELS, "c"]]
     start = START | {"c": {"u": [0.2, 0.4], "v": [0.3, 0.3], "w": [0.5, 0.3]}}
     start = {key: start[key] for key in ("weights", *table)}
     how = {"max_iter": 20_000, "tol": 1e-15, "n_init": 1, "estimate": "mean", "prior": 1.0}

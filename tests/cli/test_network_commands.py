@@ -416,7 +416,6 @@ QUESTIONS = [
     (("predict", "bag.sc", "candy.csv", "--of", "bog"), 3, "Did you mean 'bag'"),
     (("predict", "kind.sc", "candy.csv", "--anomaly"), 3, "anomaly"),
     (("sample", "bag.sc", "--given", "flavor=lemon"), 3, "no level 'lemon'"),
-    (("sample", "weight.sc", "--given", "weight=4..5"), 3, "range"),
     (("explain", "kind.sc", "candy.csv"), 4, "network"),
     (("show", "kind.sc", "candy.csv"), 3, "network"),
     (("show", "kind.sc", "--parameters"), 3, "network"),

@@ -57,7 +57,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
     >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
     >>> round(net.query("Rain", {"Wet": "yes"})["yes"], 3)
-    0.759
+    0.562
     """
 
     fitted_: FittedNet

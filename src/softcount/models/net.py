@@ -137,7 +137,7 @@ class Net(GraphModel):
 
     @cached_property
     def _stored(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """By store of a chunk, the discrete nodes that are columns there, their places and their numbers of levels."""
+        """By store of a chunk, the discrete nodes that are columns there, their places, and their numbers of levels."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for new, place in enumerate(self.places):
             if self.each[place].columns:
@@ -378,7 +378,23 @@ class Net(GraphModel):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
+        _refuse_shown_twice(net)
         return net
+
+
+def _refuse_shown_twice(net: Net) -> None:
+    """Raise where labels tell a node that a column shows, or a column is there that a hidden node has the name of."""
+    for node in net.each:
+        own = node.setting.levels
+        if node.columns:
+            if node.key == net.target:
+                raise ModelFileError(f"node {node.key!r} is both a column and the class.")
+        elif len(set(own)) < len(own):
+            raise ModelFileError(f"node {node.key!r} has a level twice.")
+        elif node.key == net.target and node.key in net.cuts:
+            raise ModelFileError(f"node {node.key!r} is both cut and the class.")
+        elif node.key not in {net.target, *net.cuts} and node.key in net.schema.by_key:
+            raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
 
 
 def _edges(said: Any) -> np.ndarray:
