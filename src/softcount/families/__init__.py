@@ -12,6 +12,7 @@ from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
 from softcount.families.geometric import Geometric
 from softcount.families.joint import Joint
+from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
 from softcount.families.multinomial import Multinomial
 from softcount.families.multinormal import Multinormal
@@ -44,6 +45,7 @@ __all__ = [
     "How",
     "Hyper",
     "Joint",
+    "Linear",
     "LogNormal",
     "Multinomial",
     "Multinormal",

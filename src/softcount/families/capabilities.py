@@ -101,6 +101,20 @@ class Capabilities:
         """The key of what it models: a column, or a tuple of them."""
         return setting.keys if self.block else setting.keys[0]
 
+    @property
+    def joins_numbers(self) -> bool:
+        """Whether numbers can follow it along a straight line, and it them."""
+        return False
+
+    @property
+    def number_parents(self) -> tuple[Key, ...]:
+        """The numbers that it follows."""
+        return ()
+
+    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Intercepts, (groups x number parents) coefficients and variances around the line, in counting units."""
+        raise NotImplementedError
+
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         """The family and its setting for these columns of a schema; refuses what does not fit."""
         for spec in fields:

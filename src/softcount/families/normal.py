@@ -57,6 +57,13 @@ class Normal(Family):
     def shared_by_columns(self) -> bool:
         return self.tied in ("columns", "both")
 
+    @property
+    def joins_numbers(self) -> bool:
+        return self.tied is None and self.variance is None and not self.logged
+
+    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return params["mean"], np.zeros((len(params["mean"]), 0)), params["variance"]
+
     def width(self, setting: Setting) -> int:
         return 3
 

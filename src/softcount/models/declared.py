@@ -90,7 +90,7 @@ def family_of(said: Any, key: Key) -> Family:
     if name not in FAMILIES:
         close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore"} - {"joint"}))
+        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore"} - {"joint", "linear"}))
         raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
     return FAMILIES[name]()
 

@@ -1,0 +1,218 @@
+"""A number that follows other numbers: a straight line of them and normal noise around it, in every group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.families.base import Family, register, scalar_prior, spoken
+from softcount.families.multinormal import Multinormal, block_moments
+from softcount.families.normal import HALF_LOG_2PI, scale_evidence
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import Field, Key, Kind
+
+FLAT = 1e-13
+"""Of what all directions vary together, below which numbers do not vary along one, so that it has no coefficient."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Linear(Family):
+    """A number of a network that depends on the numbers `parents`: intercept + coefficients . parents + noise.
+
+    Statistics are those of a correlated block of the number and its parents: rows, sums and products of
+    `(x - anchor) * scale`. A prior of a imagined rows has the columns' own variances and no correlation; coefficients
+    are (SS_xx + a s2_x)^-1 SS_xy, and of one parent without a prior those of least squares:
+
+    >>> height, age = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0])
+    >>> rows = np.stack([height, age], axis=1)
+    >>> sums = np.concatenate([[3.0], rows.sum(axis=0), (rows.T @ rows).ravel()])
+    >>> line = Linear(("age",))
+    >>> setting = Setting(("height",), anchor=np.zeros(2), scale=np.ones(2))
+    >>> stats = Twofold.of(sums[None])
+    >>> found = line.public(line.estimate(stats, line.hyper(0.0, stats, setting), "ml"), setting)
+    >>> found["coefficients"].round(9), found["intercept"].round(6)
+    (array([[1.5]]), array([0.833333]))
+    """
+
+    parents: tuple[Key, ...] = ()
+
+    name = "linear"
+    kind = Kind.REAL
+    exact = False
+    has_products = False
+    rows_first = True
+    spread_parameters = ("variance",)
+    chart: ClassVar[Mapping[str, Line]] = {"line": "plain", "variance": "log"}
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parents, tuple):
+            raise DataError(f"the parents of a number are a tuple of columns, not {self.parents!r}.")
+
+    @property
+    def alone(self) -> bool:
+        return True
+
+    @property
+    def joins_numbers(self) -> bool:
+        return True
+
+    @property
+    def number_parents(self) -> tuple[Key, ...]:
+        return self.parents
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        if not self.parents or len(fields) != 1 + len(self.parents):
+            raise DataError(
+                f"column {key!r}: linear is how a number of a network follows others, which its edges say. "
+                "Declare it normal."
+            )
+        family, setting = Family.set_up(self, key, fields, groups, floor)
+        return family, replace(setting, keys=(key,), levels=(key,))
+
+    def units(self, columns: tuple[Key, ...]) -> int:
+        return 1 + len(self.parents)
+
+    def width(self, setting: Setting) -> int:
+        d = 1 + len(self.parents)
+        return 1 + d + d * d
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Also where the other named the same parents in another order."""
+        d, order = 1 + len(self.parents), np.array([0, *(1 + was.parents.index(key) for key in self.parents)])
+        picked = np.concatenate([[0], 1 + order, (1 + d + order[:, None] * d + order).ravel()])
+        before = replace(old, anchor=old.anchor[order], scale=old.scale[order])
+        return Multinormal._moved(Multinormal(), stats[:, picked], Multinormal(), before, new)
+
+    overdrawn = Multinormal.overdrawn
+
+    # -- learning
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        rows, mean, scatter = block_moments(stats.sum(0).spread(0))
+        mass, middle = float(rows[0]), mean[0]
+        spread = np.diagonal(scatter[0]) / mass if mass > 0 else np.ones(len(middle))
+        finest = setting.resolution(middle, 1e-140) ** 2
+        whole = np.maximum(spread, finest)
+        imagined = scalar_prior(prior, self, groups=setting.groups) if mass > 0 else 0.0
+        floor = np.array(max(setting.floor * whole[0], finest[0]))
+        return {"centre": middle, "whole": whole, "floor": floor, "nu": np.array(imagined)}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        rows, mean, scatter = block_moments(stats)
+        nu = _imagined(hyper, how)
+        slopes, squares, _ = _best_line(scatter, hyper["whole"], nu)
+        mean = np.where(rows[:, None] > 0, mean, hyper["centre"])
+        intercept = mean[:, 0] - (slopes * mean[:, 1:]).sum(axis=1)
+        weight = rows + nu
+        variance = np.where(weight > 0, squares / np.where(weight > 0, weight, 1.0), hyper["whole"][0])
+        line = np.concatenate([intercept[:, None], slopes], axis=1)
+        return {"line": line, "variance": np.maximum(variance, hyper["floor"])}
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        return params | {"variance": np.maximum(params["variance"], hyper["floor"])}
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        return np.asarray(np.sqrt(np.maximum(params["variance"], SMALLEST))[:, None])
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        rows, mean, scatter = block_moments(stats)
+        line, variance = params["line"], params["variance"]
+        against = np.concatenate([np.ones((len(line), 1)), -line[:, 1:]], axis=1)
+        off = (against * mean).sum(axis=1) - line[:, 0]
+        squares = np.einsum("gi,gij,gj->g", against, scatter, against) + rows * off**2
+        return float((-0.5 * (squares / variance + rows * np.log(variance)) - rows * HALF_LOG_2PI).sum())
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        nu, whole, variance = _imagined(hyper, how), hyper["whole"], params["variance"]
+        squares = whole[0] + (params["line"][:, 1:] ** 2 * whole[1:]).sum(axis=1)
+        return np.asarray(-0.5 * nu * (np.log(variance) + squares / variance))
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Coefficients and variance integrated out; of the intercept only what its prior does not decide.
+
+        The variance has a degree of freedom more for every parent, so that graphs that say the same of what is
+        independent of what have the same evidence. Coefficients without imagined rows are as the intercept.
+        """
+        rows, _, scatter = block_moments(stats)
+        nu, k = float(hyper["nu"]), len(self.parents)
+        _, squares, grown = _best_line(scatter, hyper["whole"], nu)
+        before = np.full(len(rows), nu * hyper["whole"][0])
+        slopes = -0.5 * grown if nu > 0 else np.zeros(len(rows))
+        freedom = np.full(len(rows), nu + k if nu > 0 else 0.0)
+        return float((slopes + scale_evidence(rows, squares - before, freedom, before)).sum())
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        return 0.5 * float(stats.value[:, 0].sum()) * float(np.log(hyper["whole"][0]))
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        return float(stats.value[:, 0].sum() * np.log(setting.scale[0]))
+
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * (2 + len(self.parents))
+
+    # -- what it says
+
+    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return params["line"][:, 0], params["line"][:, 1:], params["variance"]
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """Once its parents are known."""
+        return np.asarray(HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"]) - np.log(setting.scale[0]))
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        unit, anchor = setting.scale, setting.anchor
+        slopes = params["line"][:, 1:] * (unit[1:] / unit[0])
+        intercept = params["line"][:, 0] / unit[0] + (anchor[0] - slopes @ anchor[1:])
+        with np.errstate(over="ignore"):
+            variance = params["variance"] / unit[0] / unit[0]
+        return {"intercept": intercept, "coefficients": slopes, "variance": variance}
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        unit, anchor, k = setting.scale, setting.anchor, len(self.parents)
+        slopes, start = np.asarray(params["coefficients"], float), np.asarray(params["intercept"], float)
+        if slopes.shape != (*start.shape[:1], k) or start.ndim != 1:
+            raise DataError(
+                f"column {setting.keys[0]!r} needs an intercept and {k} coefficient{'s' * (k > 1)} of each group, "
+                f"not arrays of {start.shape} and {slopes.shape}."
+            )
+        start = (start - (anchor[0] - slopes @ anchor[1:])) * unit[0]
+        line = np.concatenate([start[:, None], slopes * (unit[0] / unit[1:])], axis=1)
+        return {"line": line, "variance": np.asarray(params["variance"], float) * unit[0] ** 2}
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        said = []
+        for start, slopes, variance in zip(
+            params["intercept"], params["coefficients"], params["variance"], strict=True
+        ):
+            terms = [f"{spoken(slope, 4)} {parent}" for slope, parent in zip(slopes, self.parents, strict=True)]
+            said.append(f"{' + '.join([spoken(start, 4), *terms])}, sd {spoken(np.sqrt(variance), 3)}")
+        return said
+
+
+def _imagined(hyper: Hyper, how: How) -> float:
+    """Imagined rows, as far as they are in the objective."""
+    return 0.0 if how == "ml" else float(hyper["nu"])
+
+
+def _best_line(scatter: np.ndarray, whole: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients of every group, squares around the line, and how the parents' log-determinant has grown from `nu`.
+
+    Imagined rows are in all of them. Of a direction in which the parents do not vary there is no coefficient.
+    """
+    unit = np.sqrt(whole)
+    full = scatter / (unit[:, None] * unit) + nu * np.eye(len(unit))
+    across = full[:, 1:, 0]
+    values, vectors = np.linalg.eigh(full[:, 1:, 1:])
+    varies = values > FLAT * values.sum(axis=1, keepdims=True)
+    inverse = np.where(varies, 1.0 / np.where(varies, values, 1.0), 0.0)
+    turned = np.einsum("gji,gj->gi", vectors, across)
+    slopes = np.einsum("gij,gj->gi", vectors, inverse * turned)
+    squares = np.maximum(full[:, 0, 0] - (turned * inverse * turned).sum(axis=1), 0.0)
+    grown = np.log(np.where(varies, values / nu, 1.0)).sum(axis=1) if nu > 0 else np.zeros(len(full))
+    return slopes * (unit[0] / unit[1:]), squares * whole[0], grown
