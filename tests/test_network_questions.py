@@ -1,4 +1,4 @@
-"""What a network answers, held against the whole joint table of a small one; tables of rows against single questions."""
+"""What a network answers, held against the joint table of a small one; tables of rows against single questions."""
 
 from __future__ import annotations
 
