@@ -27,7 +27,7 @@ seeds = pytest.mark.parametrize("seed", range(6))
 
 @pytest.fixture(scope="module", params=range(2))
 def net(request) -> Any:
-    """A network learned from every combination of levels, weighed by its probability under random tables."""
+    """A network learned from every combination of levels, weighted by its probability under random tables."""
     rng = np.random.default_rng(request.param)
     chances = np.ones([len(own) for own in LEVELS])
     for family in GRAPH.families:

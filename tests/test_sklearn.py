@@ -31,6 +31,8 @@ MORE = [
     *(sc.GaussianMixture(2, kind, **QUICK) for kind in ("tied_diag", "tied_spherical")),
     sc.KMeans(),
     sc.SphericalKMeans(),
+    sc.BayesNet(),
+    sc.BayesNet("chow-liu", prior="bdeu"),
 ]
 
 

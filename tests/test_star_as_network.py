@@ -110,8 +110,11 @@ def test_what_each_column_says_of_the_class(columns):
 # Classes that are looked for
 
 
-@pytest.mark.parametrize("estimate", ["ml", "mean", "map"])
-@pytest.mark.parametrize("columns", [LEVELS, MIXED], ids=["levels", "mixed"])
+@pytest.mark.parametrize(
+    ("columns", "estimate"),
+    [(LEVELS, "ml"), (LEVELS, "mean"), (LEVELS, "map"), (MIXED, "ml")],
+    ids=["levels-ml", "levels-mean", "levels-map", "mixed-ml"],
+)
 def test_hidden_classes_climb_the_same_way(columns, estimate):
     table = drawn(1, 120)[columns]
     how = {

@@ -1,4 +1,4 @@
-"""The networks of the contract: levels, numbers, cut numbers, a class, holes, hidden nodes; a table for all of them."""
+"""The networks of the contract: levels, numbers, cut numbers, a class, holes, hidden nodes, and a table for all."""
 
 from __future__ import annotations
 
