@@ -62,13 +62,13 @@ class NetRows:
         found = self.codes[:, scope[0]]
         for node in scope[1:]:
             found = found * self.model.sizes[node] + self.codes[:, node]
-        holes = [node for node in scope if self.has_holes[node]]
+        holes = [node for node in scope if node in self.with_holes]
         return np.where((self.codes[:, holes] < 0).any(axis=1), -1, found) if holes else found
 
     @cached_property
-    def has_holes(self) -> np.ndarray:
-        """Whether some row does not show it, for every discrete node."""
-        return np.asarray((self.codes < 0).any(axis=0))
+    def with_holes(self) -> frozenset[int]:
+        """The discrete nodes that some row does not show."""
+        return frozenset(np.flatnonzero((self.codes < 0).any(axis=0)).tolist())
 
     @cached_property
     def alike(self) -> bool:
@@ -126,6 +126,8 @@ class Net(GraphModel):
     @cached_property
     def discrete(self) -> Graph:
         """The graph of the discrete nodes."""
+        if len(self.places) == len(self.each):
+            return self.graph
         number = {place: new for new, place in enumerate(self.places)}
         parents = tuple(tuple(number[parent] for parent in self.graph.parents[place]) for place in self.places)
         return Graph(tuple(self.graph.names[place] for place in self.places), parents)
@@ -296,7 +298,7 @@ class Net(GraphModel):
         totals = []
         for family in self.discrete.families:
             known, weights = ready.known(family), None if ready.alike else ready.weights
-            if ready.has_holes[list(family)].any():
+            if not ready.with_holes.isdisjoint(family):
                 there = known >= 0
                 known, weights = known[there], None if weights is None else weights[there]
             totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
@@ -311,8 +313,8 @@ class Net(GraphModel):
         notes = []
         for new, place in enumerate(self.places):
             parents = self.discrete.parents[new]
-            empty = np.flatnonzero(counts.arrays[self.each[place].key].value.sum(axis=1) <= 0)
-            if parents and len(empty):
+            empty = np.flatnonzero(counts[self.each[place].key].sum(axis=1) <= 0) if parents else ()
+            if len(empty):
                 names = [self.discrete.names[parent] for parent in parents]
                 levels = [[str(level) for level in levels_of(self.each[self.places[p]]) or ()] for p in parents]
                 said = in_words(names, levels, int(empty[0]))
@@ -328,7 +330,7 @@ class Net(GraphModel):
         return bool(self.hidden)
 
     def holes_in(self, ready: NetRows) -> bool:
-        return bool(ready.has_holes.any())
+        return bool(ready.with_holes)
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
         from softcount.models.net_start import drawn_start
