@@ -313,7 +313,9 @@ class Net(GraphModel):
         notes = []
         for new, place in enumerate(self.places):
             parents = self.discrete.parents[new]
-            empty = np.flatnonzero(counts[self.each[place].key].sum(axis=1) <= 0) if parents else ()
+            if not parents:
+                continue
+            empty = np.flatnonzero(counts.arrays[self.each[place].key].value.sum(axis=1) <= 0)
             if len(empty):
                 names = [self.discrete.names[parent] for parent in parents]
                 levels = [[str(level) for level in levels_of(self.each[self.places[p]]) or ()] for p in parents]

@@ -251,7 +251,8 @@ class Table:
                 yield found.chunk
             return
         again = isinstance(self.source, DenseSource | SparseSource) or bool(self._texts)
-        held, room = [], -1 if again else MOST_HELD
+        room = -1 if again else MOST_HELD
+        held: list[CodedChunk] = []
         for coded in run(ChunkTask.coded, self.tasks()):
             found = self._absorbed(coded)
             room -= found.chunk.reals.nbytes + found.chunk.codes.nbytes + found.chunk.wide.nbytes
