@@ -192,7 +192,7 @@ def _levels(
             unseen[key] = int(np.count_nonzero(codes == coder.vocabulary.beyond)) if coder.closed else 0
             out[slot] = codes
         missing[key] = int(piece.n_rows - np.count_nonzero(out[slot]))
-    return np.ascontiguousarray(out.T)
+    return out.T.copy()
 
 
 def is_watched(plan: ColumnPlan) -> bool:
