@@ -228,7 +228,7 @@ def test_tan_on_car_is_as_good_as_wekas(data):
 
 
 def test_tan_on_mushroom_is_as_good_as_wekas(data):
-    """100 % by ten folds, of which three are tried here."""
+    """100 % by ten folds. Ours has one row of 8,124 wrong in all ten, and none in the three that are tried here."""
     table = pd.read_csv(data("uci_mushroom/agaricus-lepiota.data"), header=None, dtype=str, na_values="?")
     table.columns = ["class", *(f"x{i}" for i in range(1, table.shape[1]))]
     assert folded(table, "class", 3) == 1.0
@@ -236,24 +236,12 @@ def test_tan_on_mushroom_is_as_good_as_wekas(data):
 
 # -- structures that are known
 
-MISSED: dict[str, set[frozenset[str]]] = {
-    "asia": {frozenset(("asia", "tub"))},  # one row in a hundred, and a difference of four in a hundred of those
-    "cancer": set(),
-    "survey": set(),
-    "sachs": set(),
-}
 
-
-@pytest.mark.parametrize("name", MISSED)
+@pytest.mark.parametrize("name", ["asia", "cancer", "survey", "sachs"])
 def test_search_recovers_a_network_from_rows_drawn_from_it(data, name):
+    """No edge is missed, asia's weak one from a visit to tuberculosis among them, and none is added."""
     truth = sc.BayesNet.read(data(f"bif/{name}.bif.gz"))
-    rows = truth.sample(100_000, random_state=1)
-    found = sc.BayesNet.search(rows)
+    found = sc.BayesNet.search(truth.sample(100_000, random_state=1))
     graphs = [Graph.of(net.edges_, sorted(net.nodes)) for net in (truth, found)]
-    assert graphs[0].skeleton - graphs[1].skeleton <= MISSED[name]
-    assert graphs[1].skeleton <= graphs[0].skeleton
-    if graphs[0].skeleton == graphs[1].skeleton:
-        assert graphs[0].is_equivalent(graphs[1])
-    else:
-        kept = [edge for edge in truth.edges_ if frozenset(edge) in graphs[1].skeleton]
-        assert Graph.of(kept, sorted(truth.nodes)).is_equivalent(graphs[1])
+    assert graphs[0].skeleton == graphs[1].skeleton
+    assert graphs[0].is_equivalent(graphs[1])
