@@ -227,11 +227,11 @@ def test_tan_on_car_is_as_good_as_wekas(data):
     assert folded(table, "class") >= 0.9462 - np.sqrt(0.9462 * 0.0538 / len(table))
 
 
-def test_tan_on_mushroom_is_as_good_as_wekas(data):
-    """100 % by ten folds. Ours has one row of 8,124 wrong in all ten, and none in the three that are tried here."""
+def test_tan_on_mushroom_has_one_row_wrong_where_wekas_has_none(data):
+    """Weka's is 100 % by ten folds."""
     table = pd.read_csv(data("uci_mushroom/agaricus-lepiota.data"), header=None, dtype=str, na_values="?")
     table.columns = ["class", *(f"x{i}" for i in range(1, table.shape[1]))]
-    assert folded(table, "class", 3) == 1.0
+    assert round((1.0 - folded(table, "class")) * len(table)) <= 1
 
 
 # -- structures that are known
