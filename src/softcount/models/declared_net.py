@@ -22,8 +22,8 @@ from softcount.table.schema import Key, Schema
 
 FLOOR = 1e-6
 """Of the column's variance: the least variance of a number in a configuration of its parents."""
-MOST_PARAMETERS = 1 << 27
-"""Cells of all tables together: a gigabyte of numbers."""
+MOST_PARAMETERS = 1 << 22
+"""Cells of all tables together: no table of rows fills as many, and holes in it would take minutes to share out."""
 MOST_LEVELS = 1 << 16
 """Of a hidden node."""
 
