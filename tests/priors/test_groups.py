@@ -46,7 +46,16 @@ ROWS = {
     NormalInverseWishart: {"values": [[2.0, 0.0], [5.0, 1.0]]},
 }
 
-ANSWERS = ["mean", "mode", "variance", "joint_mode", "variance_mean", "variance_mode", "covariance_mode"]
+ANSWERS = [
+    "mean",
+    "mode",
+    "variance",
+    "joint_mode",
+    "variance_mean",
+    "variance_mode",
+    "covariance_mode",
+    "mean_variance",
+]
 
 every = pytest.mark.parametrize(
     ("kind", "parameters", "points"), MANY, ids=lambda value: getattr(value, "__name__", "")
@@ -74,12 +83,13 @@ def test_every_group_answers_as_it_would_alone(kind, parameters, points):
             if hasattr(kind, name):
                 compare(getattr(together, name), getattr(single, name), group)
         compare(together.pdf(points), single.pdf(points), group)
-        if hasattr(kind, "interval"):
-            compare(together.interval(0.9), single.interval(0.9), group)
+        compare(together.interval(0.9), single.interval(0.9), group)
         data = ROWS[kind]
         compare(together.log_evidence(**data), single.log_evidence(**data), group)
         if hasattr(kind, "predict_log"):
             compare(together.predict_log(points), single.predict_log(points), group)
+            compare(together.predict(points), single.predict(points), group)
+            compare(together.predict().interval(0.8), single.predict().interval(0.8), group)
 
 
 @every

@@ -10,7 +10,7 @@ from softcount.priors.distribution import Distribution
 from softcount.priors.gamma_prior import Gamma
 from softcount.priors.imagined_counts import Expert, bdeu, best_concentration, jeffreys
 from softcount.priors.normal_prior import NormalInverseChi2, NormalKnownVariance
-from softcount.priors.predictive import NegativeBinomial, StudentT
+from softcount.priors.predictive import MultivariateStudentT, NegativeBinomial, StudentT
 from softcount.priors.predictive import NormalPredictive as Normal
 from softcount.priors.wishart import NormalInverseWishart
 
@@ -20,6 +20,7 @@ __all__ = [
     "Distribution",
     "Expert",
     "Gamma",
+    "MultivariateStudentT",
     "NegativeBinomial",
     "Normal",
     "NormalInverseChi2",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.errors import DataError
 from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, nonnegative, require, shown, tail
 
@@ -82,16 +83,18 @@ class Beta(Distribution):
         return plain(beta.pdf(points, a, b))
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The low and high ends of a range holding the share with this probability, the rest split evenly."""
+        """The low and high ends of an equal-tailed range holding the share with this probability."""
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
         out = tail(level)
         return plain(betaincinv(self.alpha, self.beta, out)), plain(betainccinv(self.alpha, self.beta, out))
 
-    def predict(self) -> Number:
-        """The probability that the next trial is a success."""
-        return self.mean
+    def predict(self, success: bool = True) -> Number:
+        """The probability that the next trial is a success, or with `success=False` that it is a failure."""
+        if success not in (True, False):
+            raise DataError(f"The next trial is a success or a failure, True or False, not {success!r}.")
+        return self.mean if success else Beta(self.beta, self.alpha).mean
 
     def log_evidence(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Number:
         """The log-probability of seeing these trials, in the order they came, before any of them was seen.
@@ -104,6 +107,9 @@ class Beta(Distribution):
         self._proper()
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
         return plain(log_rising(self.alpha, won) + log_rising(self.beta, lost) - log_rising(self.total, won + lost))
+
+    evidence = log_evidence
+    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n shares drawn from the belief, groups first."""

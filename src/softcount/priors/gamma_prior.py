@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
+from softcount.priors.moments import no_weights, weighted
 from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
 
 
@@ -33,10 +35,18 @@ class Gamma(Distribution):
         )
 
     def update(
-        self, total: ArrayLike | None = None, rows: ArrayLike | None = None, *, values: ArrayLike | None = None
+        self,
+        total: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
     ) -> Gamma:
-        """The belief after these counts: a total over rows, or the values themselves (NaN is missing, rows last)."""
-        added, seen, _ = _tally(total, rows, values)
+        """The belief after these counts: a total over rows, or the values themselves.
+
+        Values have the rows last; NaN is missing, and a weight of 2 is the value twice.
+        """
+        added, seen, _ = _tally(total, rows, values, weights)
         return Gamma(self.shape + added, self.rate + seen)
 
     @property
@@ -67,17 +77,22 @@ class Gamma(Distribution):
         return plain(np.exp(log_gamma_pdf(points * rate, shape)) * rate)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The low and high ends of a range holding the rate with this probability, the rest split evenly."""
+        """The low and high ends of an equal-tailed range holding the rate with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
         self._proper()
         out = tail(level)
         return plain(gammaincinv(self.shape, out) / self.rate), plain(gammainccinv(self.shape, out) / self.rate)
 
-    def predict(self) -> NegativeBinomial:
-        """What the next count may be."""
+    @overload
+    def predict(self) -> NegativeBinomial: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> NegativeBinomial | Number:
+        """What the next count may be, or how probable it is to be x, per group."""
         self._proper()
-        return NegativeBinomial(self.shape, self.rate)
+        coming = NegativeBinomial(self.shape, self.rate)
+        return coming if x is None else coming.pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
         """The log-probability that the next count is x, per group; -inf for what is no count."""
@@ -90,6 +105,7 @@ class Gamma(Distribution):
         *,
         log_factorials: ArrayLike = 0.0,
         values: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
     ) -> Number:
         """The log-probability of these counts before any of them was seen.
 
@@ -100,11 +116,14 @@ class Gamma(Distribution):
         0.5
         """
         self._proper()
-        added, seen, base = _tally(total, rows, values)
+        added, seen, base = _tally(total, rows, values, weights)
         base = base + np.asarray(log_factorials, dtype=float)
         rate = np.asarray(self.rate)
         fit = log_rising(self.shape, added) - self.shape * np.log1p(seen / rate) - added * np.log(rate + seen)
         return plain(fit - base)
+
+    evidence = log_evidence
+    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n rates drawn from the belief, groups first."""
@@ -133,15 +152,15 @@ class Gamma(Distribution):
 
 
 def _tally(
-    total: ArrayLike | None, rows: ArrayLike | None, values: ArrayLike | None
+    total: ArrayLike | None, rows: ArrayLike | None, values: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The total, the rows and the sum of log(x!): from values, or as given with the last of them 0."""
     from scipy.special import gammaln
 
     either(values, (total, rows), "Give either values, or both total and rows.")
     if values is None:
+        no_weights(weights)
         return nonnegative("total", total), nonnegative("rows", rows), np.zeros(())
-    array = counts_of("a value", np.atleast_1d(np.asarray(values, dtype=float)))
-    seen = ~np.isnan(array)
-    counts = np.where(seen, array, 0.0)
-    return counts.sum(axis=-1), seen.sum(axis=-1), gammaln(counts + 1).sum(axis=-1)
+    array, shares = weighted(counts_of("a value", values), weights)
+    counts = np.where(np.isnan(array), 0.0, array)
+    return (shares * counts).sum(axis=-1), shares.sum(axis=-1), (shares * gammaln(counts + 1)).sum(axis=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,6 @@ from softcount.priors.distribution import (
     Distribution,
     Number,
     Seed,
-    either,
     finite,
     nonnegative,
     numbers,
@@ -22,54 +21,8 @@ from softcount.priors.distribution import (
     shown,
     tail,
 )
+from softcount.priors.moments import moments
 from softcount.priors.predictive import NormalPredictive, StudentT
-
-EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
-
-
-class Moments(NamedTuple):
-    """Rows, their mean (0 where there are no rows) and the sum of squared differences from it."""
-
-    rows: np.ndarray
-    mean: np.ndarray
-    sum_squares: np.ndarray
-
-
-def moments(
-    values: ArrayLike | None, rows: ArrayLike | None, mean: ArrayLike | None, sum_squares: ArrayLike | None
-) -> Moments:
-    """The moments of the values (rows on the last axis, NaN is missing), or those given, checked."""
-    either(values, (rows, mean, sum_squares), EITHER)
-    if values is not None:
-        return _of_values(values)
-    return _checked(nonnegative("rows", rows), numbers("mean", mean), nonnegative("sum_squares", sum_squares))
-
-
-def _of_values(values: ArrayLike) -> Moments:
-    array = np.atleast_1d(numbers("values", values))
-    require(~np.isinf(array), array, "a value", "Values are finite, or NaN where missing.", ("group", "row"))
-    seen = ~np.isnan(array)
-    rows = seen.sum(axis=-1)
-    first = _first(array, seen)
-    apart = np.where(seen, array - first, 0.0)  # from the first value: equal values then scatter by exactly 0
-    centre = apart.sum(axis=-1, keepdims=True) / np.maximum(rows, 1)[..., None]
-    squares = np.square(np.where(seen, apart - centre, 0.0)).sum(axis=-1)
-    return Moments(rows.astype(float), (first + centre)[..., 0], squares)
-
-
-def _first(array: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """The first value that is there, on a last axis of one; 0 where there is none."""
-    if array.shape[-1] == 0:
-        return np.zeros((*array.shape[:-1], 1))
-    picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
-    return np.where(np.isnan(picked), 0.0, picked)
-
-
-def _checked(rows: np.ndarray, mean: np.ndarray, sum_squares: np.ndarray) -> Moments:
-    empty = rows == 0
-    require(empty | np.isfinite(mean), mean, "mean", "The mean of at least one row is a finite number.")
-    require(~empty | (sum_squares == 0), sum_squares, "sum_squares", "No rows scatter by 0.")
-    return Moments(rows, np.where(empty, 0.0, mean), sum_squares)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,15 +61,16 @@ class NormalInverseChi2(Distribution):
         self,
         values: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
     ) -> NormalInverseChi2:
         """The belief after these values (rows last, NaN is missing), or after their moments.
 
-        `sum_squares` is of the differences from the rows' own mean.
+        A weight of 2 is the value twice. `sum_squares` is of the differences from the rows' own mean.
         """
-        seen = moments(values, rows, mean, sum_squares)
+        seen = moments(values, weights, rows, mean, sum_squares)
         kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
         pull = seen.rows / np.where(kappa > 0, kappa, 1.0)
         apart = np.where(seen.rows > 0, seen.mean - self.mean, 0.0)
@@ -131,6 +85,11 @@ class NormalInverseChi2(Distribution):
         """The likeliest mean, whatever the variance: the same as `mean`."""
         self._needs_rows_for_the_mean()
         return self.mean
+
+    @property
+    def mean_variance(self) -> Number:
+        """How far the mean may be from `mean`, squared: infinite while nu is 2 or less."""
+        return self._mean_alone().variance
 
     @property
     def joint_mode(self) -> tuple[Number, Number]:
@@ -155,22 +114,27 @@ class NormalInverseChi2(Distribution):
         return self._mean_alone().pdf(x)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the mean with this probability, the rest split evenly."""
+        """The ends of an equal-tailed range holding the mean with this probability."""
         return self._mean_alone().interval(level)
 
     def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the variance with this probability, the rest split evenly."""
+        """The ends of an equal-tailed range holding the variance with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
         self._needs_a_variance()
         half, out = np.asarray(self.nu) / 2, tail(level)
         return plain(self._squares / 2 / gammainccinv(half, out)), plain(self._squares / 2 / gammaincinv(half, out))
 
-    def predict(self) -> StudentT:
-        """What the next value may be."""
+    @overload
+    def predict(self) -> StudentT: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> StudentT | Number:
+        """What the next value may be, or how dense it is at x, per group."""
         self._needs_rows_for_the_mean()
         self._needs_a_variance()
-        return StudentT(self.nu, self.mean, np.sqrt(self.variance * (1 + 1 / np.asarray(self.kappa))))
+        coming = StudentT(self.nu, self.mean, np.sqrt(self.variance * (1 + 1 / np.asarray(self.kappa))))
+        return coming if x is None else coming.pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
         """The log-density of the next value at x, per group."""
@@ -180,6 +144,7 @@ class NormalInverseChi2(Distribution):
         self,
         values: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
@@ -192,12 +157,15 @@ class NormalInverseChi2(Distribution):
         """
         self._needs_rows_for_the_mean()
         self._needs_a_variance()
-        seen = moments(values, rows, mean, sum_squares)
+        seen = moments(values, weights, rows, mean, sum_squares)
         n, kappa, nu = seen.rows, np.asarray(self.kappa), np.asarray(self.nu)
         apart = np.where(n > 0, seen.mean - self.mean, 0.0)
         added = seen.sum_squares + n / (1 + n / kappa) * apart**2
         spread = -nu / 2 * np.log1p(added / self._squares) - n / 2 * np.log(np.pi * (self._squares + added))
         return plain(log_rising(nu / 2, n / 2) - 0.5 * np.log1p(n / kappa) + spread)
+
+    evidence = log_evidence
+    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """n means and n variances drawn together from the belief, groups first."""
@@ -267,10 +235,18 @@ class NormalKnownVariance(Distribution):
         )
 
     def update(
-        self, values: ArrayLike | None = None, *, rows: ArrayLike | None = None, mean: ArrayLike | None = None
+        self,
+        values: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
     ) -> NormalKnownVariance:
-        """The belief after these values (rows last, NaN is missing), or after a number of rows with this mean."""
-        seen = moments(values, rows, mean, None if values is not None else 0.0)
+        """The belief after these values (rows last, NaN is missing; a weight of 2 is the value twice).
+
+        Or after a number of `rows` with this `mean`.
+        """
+        seen = moments(values, weights, rows, mean, None if values is not None else 0.0)
         prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)
         flat, none = np.isinf(prior), seen.rows == 0
         weight = seen.rows * np.where(flat, 0.0, prior) / known
@@ -291,13 +267,18 @@ class NormalKnownVariance(Distribution):
         return self._mean_alone().pdf(x)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the mean with this probability, the rest split evenly."""
+        """The ends of an equal-tailed range holding the mean with this probability."""
         return self._mean_alone().interval(level)
 
-    def predict(self) -> NormalPredictive:
-        """What the next value may be."""
+    @overload
+    def predict(self) -> NormalPredictive: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> NormalPredictive | Number:
+        """What the next value may be, or how dense it is at x, per group."""
         self._proper()
-        return NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
+        coming = NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
+        return coming if x is None else coming.pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
         """The log-density of the next value at x, per group."""
@@ -307,17 +288,21 @@ class NormalKnownVariance(Distribution):
         self,
         values: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
     ) -> Number:
         """The log-density of these values before any of them was seen."""
         self._proper()
-        n, centre, squares = moments(values, rows, mean, sum_squares)
+        n, centre, squares = moments(values, weights, rows, mean, sum_squares)
         weight = n * self.mean_variance / np.asarray(self.variance)
         apart = np.where(n > 0, centre - self.mean, 0.0)
         misfit = (squares + n * apart**2 / (1 + weight)) / self.variance
         return plain(-0.5 * (n * np.log(2 * np.pi * np.asarray(self.variance)) + np.log1p(weight) + misfit))
+
+    evidence = log_evidence
+    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n means drawn from the belief, groups first."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from softcount.errors import DataError
 from softcount.numerics.logspace import SERIES_FROM, log_rising, plain, stirling_rest
-from softcount.priors.distribution import Distribution, Number, against, finite, positive, require, shown, tail
+from softcount.priors.distribution import Distribution, Number, against, finite, numbers, positive, require, shown, tail
 
 
 def quantile_points(q: ArrayLike) -> np.ndarray:
@@ -91,6 +91,61 @@ class StudentT(Predictive):
 
     def describe(self) -> str:
         return f"around {shown(self.location)}, scale {shown(self.scale)}, tails of {shown(self.df)} degrees of freedom"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MultivariateStudentT(Predictive):
+    """A bell with heavy tails over several columns, which come last; `scale` is a matrix, as a covariance is.
+
+    Quantiles and intervals are those of each column alone: groups first, then columns, then points.
+
+    >>> MultivariateStudentT(df=4, location=[10, 0], scale=[[4, 0], [0, 1]]).variance.tolist()
+    [8.0, 2.0]
+    """
+
+    df: Number
+    location: np.ndarray
+    scale: np.ndarray
+
+    def __post_init__(self) -> None:
+        self._settle(df=positive("MultivariateStudentT's df", self.df))
+        self._store("location", finite("MultivariateStudentT's location", self.location, ("group", "column")))
+        self._store("scale", finite("MultivariateStudentT's scale", self.scale, ("group", "row", "column")))
+
+    @property
+    def columns(self) -> StudentT:
+        """Each column alone, whatever the others are."""
+        spread = np.sqrt(np.diagonal(self.scale, axis1=-2, axis2=-1))
+        return StudentT(np.asarray(self.df)[..., None], self.location, spread)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The centre; with df of 1 or less the tails are too heavy for a mean, and `location` is the median."""
+        return np.asarray(self.columns.mean)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The spread of each column, squared: infinite while df is 2 or less."""
+        return np.asarray(self.columns.variance)
+
+    def log_pdf(self, x: ArrayLike) -> Number:
+        """The log-density of each row of x (columns last), per group."""
+        points, d = numbers("x", x), self.location.shape[-1]
+        if points.shape[-1:] != (d,):
+            raise DataError(f"x has shape {points.shape}. Give {d} columns, on the last axis.")
+        factor, df = np.linalg.cholesky(self.scale), np.asarray(self.df)
+        apart = np.swapaxes(points.reshape(-1, d) - self.location[..., None, :], -1, -2)
+        away = np.square(np.linalg.solve(factor, apart)).sum(axis=-2) / df[..., None]
+        roots = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        height = log_rising(df / 2, d / 2) - roots - d / 2 * np.log(np.pi * df)
+        answer = np.asarray(height)[..., None] - (df[..., None] + d) / 2 * np.log1p(away)
+        return plain(answer.reshape(self.location.shape[:-1] + points.shape[:-1]))
+
+    def quantile(self, q: ArrayLike) -> Number:
+        return self.columns.quantile(q)
+
+    def describe(self) -> str:
+        return f"around {shown(self.location)}, tails of {shown(self.df)} degrees of freedom"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -194,7 +249,7 @@ def log_gamma_pdf(y: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 def counts_of(name: str, values: ArrayLike) -> np.ndarray:
     """Whole numbers of 0 or more, NaN where missing; anything else is refused, naming the row."""
-    array = np.asarray(values, dtype=float)
+    array = np.atleast_1d(numbers(name, values))
     right = np.isnan(array) | ((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
     require(right, array, name, "Counts are 0, 1, 2, ...", ("group", "row"))
     return array

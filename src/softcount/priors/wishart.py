@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,8 @@ from softcount.priors.distribution import (
     require,
     shown,
 )
+from softcount.priors.moments import no_weights, row_weights
+from softcount.priors.predictive import MultivariateStudentT
 
 MATRIX = ("group", "row", "column")
 
@@ -65,15 +68,16 @@ class NormalInverseWishart(Distribution):
         self,
         values: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         scatter: ArrayLike | None = None,
     ) -> NormalInverseWishart:
         """The belief after these values (rows x columns, groups first), or after their moments.
 
-        `scatter` is the matrix of summed products of the differences from the rows' own mean.
+        A weight of 2 is the row twice. `scatter` is the matrix of summed products of differences from the rows' mean.
         """
-        n, centre, products = self._moments(values, rows, mean, scatter)
+        n, centre, products = self._moments(values, weights, rows, mean, scatter)
         kappa = self.kappa + n
         pull = n / np.where(kappa > 0, kappa, 1.0)
         apart = np.where(n[..., None] > 0, centre - self.mean, 0.0)
@@ -87,6 +91,18 @@ class NormalInverseWishart(Distribution):
         """The likeliest means, whatever the covariance: the same as `mean`."""
         self._known_kappa()
         return self.mean
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The variance of each column that nu rows are imagined to have shown: the diagonal of scale / nu."""
+        remedy = "Nothing is known of the covariance yet: update with data first, or imagine some rows."
+        require(np.asarray(self.nu) > 0, self.nu, "NormalInverseWishart's nu", remedy)
+        return np.asarray(np.diagonal(self.scale, axis1=-2, axis2=-1) / np.asarray(self.nu)[..., None])
+
+    @property
+    def mean_variance(self) -> np.ndarray:
+        """How far each mean may be from `mean`, squared: infinite while nu is columns + 1 or less."""
+        return self._student(1 / self._known_kappa()).variance
 
     @property
     def covariance_mode(self) -> np.ndarray:
@@ -108,16 +124,31 @@ class NormalInverseWishart(Distribution):
 
     def pdf(self, x: ArrayLike) -> Number:
         """The density of possible means x (columns last), per group."""
-        return plain(np.exp(self._log_student(x, 1 / self._known_kappa())))
+        return self._student(1 / self._known_kappa()).pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """For each mean alone, the ends of an equal-tailed range holding it with this probability, columns last."""
+        low, high = self._student(1 / self._known_kappa()).interval(level)
+        return np.asarray(low), np.asarray(high)
+
+    @overload
+    def predict(self) -> MultivariateStudentT: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> MultivariateStudentT | Number:
+        """What the next row may be, or how dense it is at x (columns last), per group."""
+        coming = self._student(1 + 1 / self._known_kappa())
+        return coming if x is None else coming.pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
         """The log-density of the next row at x (columns last), per group: a Student-t of several columns."""
-        return self._log_student(x, 1 + 1 / self._known_kappa())
+        return self.predict().log_pdf(x)
 
     def log_evidence(
         self,
         values: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         scatter: ArrayLike | None = None,
@@ -129,7 +160,7 @@ class NormalInverseWishart(Distribution):
         True
         """
         kappa, before = self._known_kappa(), _log_determinant(self._factor())
-        seen = self._moments(values, rows, mean, scatter)
+        seen = self._moments(values, weights, rows, mean, scatter)
         after = self.update(rows=seen[0], mean=seen[1], scatter=seen[2])
         n, d = seen[0], self.size
         grown = _log_determinant(after._factor()) - before
@@ -137,6 +168,9 @@ class NormalInverseWishart(Distribution):
         shapes = np.sum(log_rising(orders, n[..., None] / 2), axis=-1)
         spread = -np.asarray(self.nu) / 2 * grown - n / 2 * (grown + before)
         return plain(shapes + spread - d / 2 * (n * np.log(np.pi) + np.log1p(n / kappa)))
+
+    evidence = log_evidence
+    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """n sets of means and n covariances drawn together from the belief: groups first, then draws."""
@@ -179,12 +213,18 @@ class NormalInverseWishart(Distribution):
             ) from None
 
     def _moments(
-        self, values: ArrayLike | None, rows: ArrayLike | None, mean: ArrayLike | None, scatter: ArrayLike | None
+        self,
+        values: ArrayLike | None,
+        weights: ArrayLike | None,
+        rows: ArrayLike | None,
+        mean: ArrayLike | None,
+        scatter: ArrayLike | None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, their mean and their scatter: of the values, or those given, checked."""
         either(values, (rows, mean, scatter), EITHER)
         if values is not None:
-            return _of_values(values, self.size)
+            return _of_block(values, weights, self.size)
+        no_weights(weights)
         n, centre, products = nonnegative("rows", rows), numbers("mean", mean), finite("scatter", scatter, MATRIX)
         if centre.shape[-1:] != (self.size,) or products.shape[-2:] != (self.size, self.size):
             raise DataError(f"mean and scatter have shapes {centre.shape} and {products.shape}; columns: {self.size}.")
@@ -193,19 +233,11 @@ class NormalInverseWishart(Distribution):
         require(right, centre, "mean", "The mean of some rows is a finite number.", ("group", "column"))
         return n, np.where(n[..., None] == 0, 0.0, centre), products
 
-    def _log_student(self, x: ArrayLike, wider: np.ndarray) -> Number:
+    def _student(self, wider: np.ndarray) -> MultivariateStudentT:
         """A Student-t of nu - columns + 1 degrees of freedom whose spread is the scale times `wider`."""
-        points = numbers("x", x)
-        if points.shape[-1:] != (self.size,):
-            raise DataError(f"x has shape {points.shape}. Give {self.size} columns, on the last axis.")
-        factor, d = self._factor(), self.size
-        flat = points.reshape(-1, d)
-        apart = np.swapaxes(flat - self.mean[..., None, :], -1, -2)
-        away = np.square(np.linalg.solve(factor, apart)).sum(axis=-2) / wider[..., None]
-        nu = np.asarray(self.nu)
-        height = log_rising((nu + 1 - d) / 2, d / 2) - 0.5 * (_log_determinant(factor) + d * np.log(np.pi * wider))
-        answer = np.asarray(height)[..., None] - (nu[..., None] + 1) / 2 * np.log1p(away)
-        return plain(answer.reshape(self.mean.shape[:-1] + points.shape[:-1]))
+        self._factor()
+        df = np.asarray(self.nu) + 1 - self.size
+        return MultivariateStudentT(df, self.mean, self.scale * (wider / df)[..., None, None])
 
     def _factor(self) -> np.ndarray:
         """The lower triangular root of the scale; refused while the belief is not yet a distribution."""
@@ -225,20 +257,26 @@ class NormalInverseWishart(Distribution):
         return np.asarray(self.kappa)
 
 
-def _of_values(values: ArrayLike, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _of_block(values: ArrayLike, weights: ArrayLike | None, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     array = numbers("values", values)
     if array.ndim < 2 or array.shape[-1] != size:
         raise DataError(f"values have shape {array.shape}. Give rows x {size} columns.")
     remedy = "A correlated block is updated with complete rows of finite numbers: fill the hole or leave the row out."
     require(np.isfinite(array), array, "a value", remedy, MATRIX)
-    n = array.shape[-2]
-    rows = np.full(array.shape[:-2], float(n))
-    if n == 0:
+    shares = np.ones(array.shape[:-1]) if weights is None else row_weights(weights, array.shape[:-1])
+    together = np.broadcast_shapes(shares.shape, array.shape[:-1])
+    array, shares = np.broadcast_to(array, (*together, size)), np.broadcast_to(shares, together)
+    rows = shares.sum(axis=-1)
+    if array.shape[-2] == 0:
         return rows, np.zeros((*rows.shape, size)), np.zeros((*rows.shape, size, size))
-    apart = array - array[..., :1, :]  # from the first row: a constant column then scatters by exactly 0
-    centre = apart.mean(axis=-2, keepdims=True)
+    # Apart from the first row that counts: a constant column then scatters by exactly 0.
+    first = np.take_along_axis(array, (shares > 0).argmax(axis=-1)[..., None, None], axis=-2)
+    apart = array - first
+    total = np.where(rows > 0, rows, 1.0)[..., None, None]
+    centre = (shares[..., None] * apart).sum(axis=-2, keepdims=True) / total
     apart = apart - centre
-    return rows, (array[..., :1, :] + centre)[..., 0, :], np.swapaxes(apart, -1, -2) @ apart
+    scatter = np.swapaxes(apart, -1, -2) @ (shares[..., None] * apart)
+    return rows, (first + centre)[..., 0, :], scatter
 
 
 def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale") -> None:
