@@ -1,0 +1,300 @@
+"""A finite set of hypotheses with a prior, and what is believed of each after every observation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from softcount.bayes.likelihoods import (
+    Likelihood,
+    checked_likelihood,
+    checked_share,
+    likelihood_of,
+    logs_of,
+    sums_to_one,
+)
+from softcount.bayes.weighing import RULES, By, best, checked_by, log_weights
+from softcount.errors import DataError
+from softcount.numerics.logspace import Number, log_sum_exp, plain, softmax_rows
+from softcount.table.names import apart, labels
+
+SHOWN = 20
+"""More hypotheses than these are not printed, but for the most probable."""
+
+
+class Hypotheses:
+    """Hypotheses that exclude each other, with a prior probability each and a likelihood for what may be seen.
+
+    A likelihood is a mapping of value to probability, a function of a value (a probability or a density), or a fitted
+    model, for which rows of a table are observed. `observe` gives a new object; this one stays as it is.
+
+    >>> bags = Hypotheses(
+    ...     prior={"all cherry": 0.25, "half": 0.5, "all lime": 0.25},
+    ...     likelihood={"all cherry": {"cherry": 1}, "half": {"cherry": 0.5, "lime": 0.5}, "all lime": {"lime": 1}},
+    ... )
+    >>> after = bags.observe(["lime", "lime"])
+    >>> print(after)
+    3 hypotheses after 2 observations
+                prior  posterior      bits
+    all cherry   0.25   0.000000       inf
+    half          0.5   0.333333    3.0000
+    all lime     0.25   0.666667    2.0000  MAP, ML
+    >>> round(after.predict("lime"), 6), after.predict("lime", by="map"), after.map
+    (0.833333, 1.0, 'all lime')
+    """
+
+    def __init__(self, prior: Mapping[Any, float], likelihood: Mapping[Any, Any]) -> None:
+        self._names = names = _same_names(prior, likelihood)
+        self._prior = {name: checked_share(prior[name], f"the prior gives {name!r}") for name in names}
+        sums_to_one(self._prior.values(), "the prior probabilities of the hypotheses")
+        self._judges: list[Likelihood] = [likelihood_of(name, likelihood[name]) for name in names]
+        self._logs = np.zeros((0, len(names)))
+        self._seen: tuple[str | None, ...] = ()
+
+    def observe(self, seen: Any) -> Hypotheses:
+        """The hypotheses after this too: a list of values, or the rows of a table where fitted models judge.
+
+        What no value names is told by how likely it was under each hypothesis, as one observation: a mapping of
+        hypothesis to likelihood, or a function of the hypothesis.
+        """
+        logs, shown = self._judged(seen)
+        after = copy.copy(self)
+        after._logs, after._seen = np.vstack([self._logs, logs]), (*self._seen, *shown)
+        after._refuse_the_impossible()
+        return after
+
+    # What is believed now
+
+    @property
+    def prior(self) -> dict[Any, float]:
+        """Hypothesis -> probability before anything was seen."""
+        return dict(self._prior)
+
+    @property
+    def posterior(self) -> dict[Any, float]:
+        """Hypothesis -> probability given all that was seen."""
+        shares, _ = softmax_rows(self._joint[None])
+        return self._by_name(shares[0])
+
+    @property
+    def map(self) -> Any:
+        """The most probable hypothesis; of those within a billionth of it, the first."""
+        return self._names[best(self._joint[None])[0]]
+
+    @property
+    def ml(self) -> Any:
+        """The hypothesis that makes what was seen most probable, whatever its prior; of equals, the first."""
+        self._needs_observations()
+        return self._names[best(self._log_likelihood[None])[0]]
+
+    @property
+    def description_length(self) -> dict[Any, float]:
+        """Hypothesis -> bits for itself and for what was seen under it: -log2 P(h) - log2 P(seen | h).
+
+        The shortest is the most probable hypothesis. Of densities, bits count from the unit the values are in.
+        """
+        return self._by_name(0.0 - self._joint / np.log(2))
+
+    # What comes next
+
+    def predict(self, x: Any, by: By = "all") -> Number:
+        """The probability (or density) of x, coming next: weighted by all hypotheses, or as `by` says.
+
+        `by="map"` asks the most probable hypothesis alone, `by="ml"` the one of maximum likelihood, and a number k the
+        k most probable, weighed among themselves. Where models judge, x is a table and each of its rows is answered.
+        """
+        return plain(np.exp(self.predict_log(x, by)))
+
+    def predict_log(self, x: Any, by: By = "all") -> Number:
+        """The logarithm of `predict`, exact where a density is too small for a float."""
+        checked_by(by, len(self._prior))
+        if by == "ml":
+            self._needs_observations()
+        shares = log_weights(by, self._joint[None], self._log_likelihood[None])[0]
+        return log_sum_exp(self._next(x) + shares, axis=-1)
+
+    def predictions(self, x: Any) -> Any:
+        """An Arrow table of the Bayes, MAP and ML predictions of x after 0, 1, 2, ... observations.
+
+        Before the first one there is no hypothesis of maximum likelihood: null.
+        """
+        import pyarrow as pa
+
+        return pa.table({"observed": np.arange(len(self._logs) + 1), **self._predicted(x)})
+
+    @property
+    def history(self) -> Any:
+        """An Arrow table with a line for the prior and one after each observation.
+
+        It has the posterior of each hypothesis under its name and, for every value that a table of probabilities names,
+        the Bayes, MAP and ML predictions that it comes next: "bayes lime", "map lime", "ml lime".
+        """
+        import pyarrow as pa
+
+        joint, _ = self._courses()
+        posterior, _ = softmax_rows(joint)
+        theirs = labels(self._names)
+        columns: dict[str, Any] = dict(zip(theirs.values(), posterior.T, strict=True))
+        ours = {"observed": np.arange(len(joint)), "value": pa.array([None, *self._seen], pa.string())}
+        columns = {**{apart(name, columns): column for name, column in ours.items()}, **columns}
+        for value in () if self._by_models else self._known:
+            for rule, column in self._predicted(value).items():
+                columns[apart(f"{rule} {value}", columns)] = column
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        return f"Hypotheses({', '.join(map(repr, self._names))}; {len(self._logs)} observations)"
+
+    def __str__(self) -> str:
+        n, posterior, bits = len(self._logs), self.posterior, self.description_length
+        kept = sorted(best(self._joint[None], SHOWN)[0]) if len(posterior) > SHOWN else range(len(posterior))
+        marks = {self.map: ["MAP"]}
+        if n:
+            marks.setdefault(self.ml, []).append("ML")
+        lines = [["", "prior", "posterior", "bits", ""]]
+        for name in (self._names[place] for place in kept):
+            numbers = (f"{self._prior[name]:.4g}", f"{posterior[name]:.6f}", f"{bits[name]:.4f}")
+            lines.append([_printed(name), *numbers, ", ".join(marks.get(name, []))])
+        widths = [max(len(line[j]) for line in lines) for j in range(4)]
+        told = [f"{line[0]:<{widths[0]}}  " + _right(line[1:4], widths[1:]) + f"  {line[4]}" for line in lines]
+        head = f"{len(posterior)} hypotheses after {n} observation{'' if n == 1 else 's'}"
+        more = [f"and {len(posterior) - SHOWN} less probable ones"] if len(posterior) > SHOWN else []
+        return "\n".join(line.rstrip() for line in [head, *told, *more])
+
+    # How it is found
+
+    @property
+    def _log_likelihood(self) -> np.ndarray:
+        # Each hypothesis in a row of its own: NumPy then sums in pairs, and 100,000 terms keep 15 digits.
+        return np.asarray(np.ascontiguousarray(self._logs.T).sum(axis=1))
+
+    @property
+    def _joint(self) -> np.ndarray:
+        """log P(h) + log P(seen | h) of each hypothesis."""
+        return np.asarray(logs_of(list(self._prior.values())) + self._log_likelihood)
+
+    @property
+    def _known(self) -> dict[Any, None]:
+        """Values that tables of probabilities name, each once."""
+        return dict.fromkeys(value for judge in self._judges for value in judge.known)
+
+    def _by_name(self, numbers: np.ndarray) -> dict[Any, float]:
+        return dict(zip(self._prior, numbers.tolist(), strict=True))
+
+    def _courses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Joint log-probabilities and log-likelihoods after 0, 1, 2, ... observations, a column each hypothesis."""
+        likelihood = np.vstack([np.zeros(len(self._prior)), self._logs.cumsum(axis=0)])
+        return likelihood + logs_of(list(self._prior.values())), likelihood
+
+    def _predicted(self, x: Any) -> dict[str, Any]:
+        """Each rule's prediction of x after 0, 1, 2, ... observations, as Arrow arrays."""
+        import pyarrow as pa
+
+        coming = np.exp(self._next(x))
+        if coming.ndim == 2:
+            if len(coming) != 1:
+                raise DataError(f"predictions are of one row, and x has {len(coming)}. Ask for one row at a time.")
+            coming = coming[0]
+        joint, likelihood = self._courses()
+        nothing = np.arange(len(joint)) == 0
+        return {
+            rule: pa.array(np.exp(log_weights(by, joint, likelihood)) @ coming, mask=nothing if by == "ml" else None)
+            for rule, by in RULES.items()
+        }
+
+    def _next(self, x: Any) -> np.ndarray:
+        """The log-likelihood of x under each hypothesis, on the last axis; rows of a table before it."""
+        return self._log_likelihoods(x) if self._by_models else np.asarray(self._log_likelihoods([x])[0])
+
+    @property
+    def _by_models(self) -> bool:
+        return any(judge.takes_tables for judge in self._judges)
+
+    def _judged(self, seen: Any) -> tuple[np.ndarray, list[str | None]]:
+        """Observations x hypotheses of log-likelihoods, and each observation as text where it has one."""
+        if callable(seen):
+            return self._told({name: seen(name) for name in self._prior}), [None]
+        if isinstance(seen, Mapping) and all(isinstance(said, Real) for said in seen.values()):
+            return self._told(seen), [None]
+        if self._by_models:
+            logs = self._log_likelihoods(seen)
+            return logs, [None] * len(logs)
+        values = _listed(seen)
+        return self._log_likelihoods(values), [str(value) for value in values]
+
+    def _told(self, likelihoods: Mapping[Any, Any]) -> np.ndarray:
+        """One observation, known only by how likely it was under each hypothesis."""
+        _same_names(self._prior, likelihoods, "what was seen")
+        return logs_of([checked_likelihood(likelihoods[h], h, "what was seen") for h in self._prior])[None]
+
+    def _log_likelihoods(self, seen: Any) -> np.ndarray:
+        """Rows x hypotheses; all of it one row where a model speaks of all rows together only."""
+        values = [] if all(judge.takes_tables for judge in self._judges) else _listed(seen)
+        self._refuse_unknown(values)
+        parts = [judge.logs(seen if judge.takes_tables else values) for judge in self._judges]
+        if any(part.ndim == 0 for part in parts):
+            parts = [part.sum().reshape(1) for part in parts]
+        if len({part.shape for part in parts}) > 1:
+            told = ", ".join(f"{name!r} {len(part)}" for name, part in zip(self._prior, parts, strict=True))
+            raise DataError(f"the hypotheses see different numbers of rows ({told}). Give all of them the same rows.")
+        return np.stack(parts, axis=-1)
+
+    def _refuse_unknown(self, values: list[Any]) -> None:
+        known = self._known
+        for place, value in enumerate(values, 1):
+            if known and not (isinstance(value, Hashable) and value in known):
+                names = ", ".join(map(repr, known))
+                raise DataError(f"no hypothesis knows the value {value!r} (observation {place}). Known: {names}.")
+
+    def _refuse_the_impossible(self) -> None:
+        if np.isfinite(self._joint).any():
+            return
+        joint, _ = self._courses()
+        place = int(np.isneginf(joint).all(axis=1).argmax())
+        what = self._seen[place - 1]
+        told = "" if what is None else f", {what!r},"
+        raise DataError(
+            f"observation {place}{told} is impossible under every hypothesis that was still possible. "
+            "Check it, or add a hypothesis under which it can happen."
+        )
+
+    def _needs_observations(self) -> None:
+        if not len(self._logs):
+            raise DataError("nothing was observed, so no hypothesis is the likeliest: observe first, or ask for map.")
+
+
+def _same_names(prior: Any, given: Any, what: str = "likelihood") -> list[Any]:
+    """The hypotheses, which both mappings must name."""
+    for said, mapping in (("prior", prior), (what, given)):
+        if not isinstance(mapping, Mapping):
+            raise DataError(f"{said} is {mapping!r}. Give a mapping with an entry for each hypothesis.")
+    if not prior:
+        raise DataError("there are no hypotheses: give at least one, with its prior and its likelihood.")
+    lacking = [name for name in prior if name not in given]
+    if lacking:
+        raise DataError(f"{what} says nothing of {lacking[0]!r}. Give an entry for each hypothesis.")
+    strangers = [name for name in given if name not in prior]
+    if strangers:
+        raise DataError(f"{what} names {strangers[0]!r}, which the prior does not. The prior has an entry for each.")
+    return list(prior)
+
+
+def _listed(seen: Any) -> list[Any]:
+    """The values, one by one; a single text, a table or a mapping is refused rather than taken apart."""
+    tabular = isinstance(seen, Mapping) or hasattr(seen, "columns") or getattr(seen, "ndim", 1) != 1
+    if isinstance(seen, str | bytes) or tabular or not hasattr(seen, "__iter__"):
+        raise DataError(f"what is observed is {seen!r}. Give a list of values, also for a single one: [value].")
+    return list(seen.to_pylist() if hasattr(seen, "to_pylist") else seen)
+
+
+def _printed(name: Any) -> str:
+    text = str(name)
+    return text if text.isprintable() else ascii(text)
+
+
+def _right(cells: list[str], widths: list[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
