@@ -22,6 +22,7 @@ _NAMES = {
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
     "Normal Poisson Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
+    "bayes.expert_beliefs": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",
     "models.align": "Older",
     "counts": "Counts",

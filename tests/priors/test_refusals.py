@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from softcount import NaiveBayes
 from softcount.errors import DataError
 from softcount.priors import (
     Beta,
@@ -211,3 +212,15 @@ def test_an_expert_is_asked_in_their_own_terms():
         Expert(1, 2).update(counts=[1, 1])
     with pytest.raises(DataError, match="as_dirichlet"):
         Expert([1, 2]).as_beta()
+
+
+def test_a_column_takes_priors_by_group_in_any_order_of_levels_and_only_for_its_groups():
+    rows, classes = {"colour": ["red", "blue", "red", "green"] * 3}, ["a", "b", "a", "b"] * 3
+    alpha = np.array([[1.0, 2.0, 30.0], [4.0, 50.0, 6.0]])
+    in_order = NaiveBayes(prior={"colour": Dirichlet(alpha)}).fit(rows, classes)
+    named = Dirichlet(alpha[:, [2, 0, 1]], levels=("red", "blue", "green"))
+    by_name = NaiveBayes(prior={"colour": named}).fit(rows, classes)
+    np.testing.assert_array_equal(in_order.params_["colour"]["probability"], by_name.params_["colour"]["probability"])
+    np.testing.assert_allclose(by_name.params_["colour"]["probability"][0], [1 / 39, 2 / 39, 36 / 39])
+    with pytest.raises(DataError, match=r"'colour' has 2 groups, but its Dirichlet prior is of shape \(3, 3\)"):
+        NaiveBayes(prior={"colour": Dirichlet(np.ones((3, 3)))}).fit(rows, classes)

@@ -39,10 +39,15 @@ def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> 
 
 def _named(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:
     alpha = np.asarray(prior.alpha, dtype=np.float64)
-    names = getattr(prior, "levels", None)
-    if names is not None:
-        given = dict(zip(names, alpha, strict=True))
-        return np.array([given.get(level, 0.0) for level in setting.levels])
+    if alpha.shape[:-1] not in ((), (1,), (setting.groups,)):
+        raise DataError(
+            f"column {setting.keys[0]!r} has {setting.groups} groups, but its Dirichlet prior is of shape "
+            f"{alpha.shape}. Give one line of numbers for all groups, or one for each."
+        )
+    if prior.levels is not None:
+        given = dict(zip(prior.levels, np.moveaxis(alpha, -1, 0), strict=True))
+        none = np.zeros(alpha.shape[:-1])
+        return np.stack([given.get(level, none) for level in setting.levels], axis=-1)
     if alpha.shape[-1] != levels:
         raise DataError(
             f"column {setting.keys[0]!r} has {levels} levels {list(setting.levels)[:8]}, "

@@ -38,6 +38,7 @@ from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence
 from softcount.models.side_by_side import SideBySide
 from softcount.numerics.twofold import Twofold
+from softcount.priors import Distribution
 from softcount.run.base import Runner, total
 from softcount.table import Table
 
@@ -89,7 +90,7 @@ def fit_prepared(
     task = Task(prepared, plan, starts, runner, model, rough)
     found, imagined, notes = task.searched(extra)
     best = found.best
-    drawn = isinstance(starts.init, str) and prepared.named is None and not plan.fixed
+    drawn = isinstance(starts.init, str) and prepared.named is None and not (plan.fixed or _by_group(plan.prior))
     params, counts = best.params, model.nodes.unstacked(best.counts)
     if drawn:
         params, counts = _largest_first(model, params, counts)
@@ -367,6 +368,12 @@ def _shared_counts(model: ClassModel, prepared: Prepared, runner: Runner) -> Cou
     counts: Counts = prepared.kept["whole"]
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     return replace(counts, arrays={**counts.arrays, ROOT: shares})
+
+
+def _by_group(prior: Any) -> bool:
+    """Whether groups have priors of their own, so that each must keep its place."""
+    said = prior.values() if isinstance(prior, Mapping) else [prior]
+    return any(isinstance(one, Distribution) and one.by_group for one in said)
 
 
 def _largest_first(model: ClassModel, params: Params, counts: Counts) -> tuple[Params, Counts]:

@@ -31,6 +31,8 @@ class Dirichlet(Distribution):
     0.6666666666666666
     """
 
+    own_axes = 1
+
     alpha: np.ndarray
     levels: tuple[Hashable, ...] | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ SHOWN = 5
 class Distribution:
     """One distribution, or any number of them: each parameter is a float or an array with the groups first."""
 
+    own_axes: ClassVar[int] = 0
+    """Axes of the first parameter that are not groups: 1 where it has levels or columns."""
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -41,6 +44,11 @@ class Distribution:
     def describe(self) -> str:
         """The distribution in one plain line."""
         return repr(self)
+
+    @property
+    def by_group(self) -> bool:
+        """Whether it holds a distribution for each of several groups, rather than one."""
+        return bool(np.ndim(getattr(self, fields(self)[0].name)) > self.own_axes)
 
     def _settle(self, **values: ArrayLike) -> None:
         """Store the parameters, stretched to one shape: floats alone, read-only arrays otherwise."""

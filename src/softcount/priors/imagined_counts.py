@@ -36,6 +36,8 @@ class Expert(Distribution):
     [0.375, 0.625]
     """
 
+    own_axes = 1
+
     n: Number
     m: Number | None = None
     levels: tuple[Hashable, ...] | None = None

@@ -42,6 +42,8 @@ class NormalInverseWishart(Distribution):
     ([2.0, 1.3333333333333333], 5.0, [[4.5, 3.0], [3.0, 2.833]])
     """
 
+    own_axes = 1
+
     mean: np.ndarray
     kappa: Number
     nu: Number
