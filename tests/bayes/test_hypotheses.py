@@ -297,6 +297,7 @@ def test_a_set_that_makes_no_sense_is_refused(prior, likelihood, said):
         ({"x": ["a"]}, "Give a list"),
         (["a", "c"], r"knows the value 'c' \(observation 2\). Known: 'a', 'b'"),
         ([["a"]], "knows the value"),
+        ([("a", ["b"])], "knows the value"),
         ([None], "knows the value None"),
         ({"g": 0.5}, "what was seen says nothing of 'h'"),
         ({"g": 0.5, "h": -1}, "'h' gives what was seen the likelihood -1"),
@@ -353,6 +354,7 @@ def test_models_that_see_different_rows_or_nan_are_refused():
         ([0.0], "different numbers of rows"),
         ([0.0, math.nan], "log-likelihood"),
         ([0, math.inf], "inf"),
+        ([[0.0], [0.0]], "scores of shape"),
     ):
         with pytest.raises(DataError, match=said):
             sc.Hypotheses({"g": 0.5, "h": 0.5}, {"g": Odd([0.0, 0.0]), "h": Odd(logs)}).observe([[1.0], [2.0]])

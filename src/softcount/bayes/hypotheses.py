@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -246,7 +246,7 @@ class Hypotheses:
     def _refuse_unknown(self, values: list[Any]) -> None:
         known = self._known
         for place, value in enumerate(values, 1):
-            if known and not (isinstance(value, Hashable) and value in known):
+            if known and not _is_one_of(value, known):
                 names = ", ".join(map(repr, known))
                 raise DataError(f"no hypothesis knows the value {value!r} (observation {place}). Known: {names}.")
 
@@ -289,6 +289,13 @@ def _listed(seen: Any) -> list[Any]:
     if isinstance(seen, str | bytes) or tabular or not hasattr(seen, "__iter__"):
         raise DataError(f"what is observed is {seen!r}. Give a list of values, also for a single one: [value].")
     return list(seen.to_pylist() if hasattr(seen, "to_pylist") else seen)
+
+
+def _is_one_of(value: Any, known: Mapping[Any, None]) -> bool:
+    try:
+        return value in known
+    except TypeError:  # a list, or a tuple with one inside, is nobody's key
+        return False
 
 
 def _printed(name: Any) -> str:

@@ -75,6 +75,8 @@ class ModelLikelihood:
 
     def logs(self, seen: Any) -> np.ndarray:
         logs = np.asarray(self.score(seen), dtype=float)
+        if logs.ndim > 1:
+            raise DataError(f"the model {self.name!r} gives scores of shape {logs.shape}. One for each row is needed.")
         if np.isnan(logs).any() or np.isposinf(logs).any():
             raise DataError(f"the model {self.name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
         return logs
