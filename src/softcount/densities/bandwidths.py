@@ -1,0 +1,253 @@
+"""How wide kernels should be: rules that look at the values, all in the data's own units and for a Gaussian kernel.
+
+`scott` is the deviation times n^(-1/5); `silverman` is R's nrd0; `sj`, `sj-dpi` and `ucv` find what R's bw.SJ and
+bw.ucv find, with their bins and stopping rules; `isj` is Botev's; `cv` has the best leave-one-out likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gamma, pi, sqrt
+
+import numpy as np
+
+from softcount.densities.leave_one_out import leave_one_out
+from softcount.densities.smoothing_kernels import KERNELS, SmoothingKernel
+from softcount.densities.weighted_points import WeightedPoints
+from softcount.errors import DataError
+from softcount.numerics.roots import brent_root, crossing
+
+PAIR_BINS = 1000
+"""Bins of R's pair distances; more where they would be wider than a hundredth of the widest bandwidth tried."""
+MOST_BINS = 1 << 20
+ISJ_BINS = 1 << 14
+
+
+def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, columns: int = 1) -> float:
+    """The bandwidth that a number or the name of a rule means for these points.
+
+    A number is taken as it is. A rule's answer is for a Gaussian kernel; another kernel gets the bandwidth at which it
+    smooths as much (its roughness and variance say how much that is).
+
+    >>> bandwidth_of("scott", WeightedPoints(np.arange(32.0)), KERNELS["gaussian"])
+    4.69041575982343
+    """
+    if not isinstance(rule, str):
+        return checked_number(rule)
+    if rule not in RULES:
+        raise DataError(f"there is no bandwidth rule {rule!r}. Give a number, or one of: {', '.join(RULES)}.")
+    points.refuse_no_spread(f"bandwidth={rule!r} cannot choose one: give the bandwidth as a number")
+    h = float(RULES[rule](points, columns))
+    return h * kernel.canonical / KERNELS["gaussian"].canonical
+
+
+def checked_number(given: object) -> float:
+    """A bandwidth that was given as a number."""
+    number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+    if not number or not 0 < float(given) < np.inf:  # type: ignore[arg-type]
+        raise DataError(
+            f"bandwidth must be a number above 0 in the data's units, or the name of a rule, not {given!r}."
+        )
+    return float(given)  # type: ignore[arg-type]
+
+
+# -- rules of thumb
+
+
+def scott(points: WeightedPoints, columns: int = 1) -> float:
+    """The best width for a normal density, nearly: SciPy's default."""
+    return float(points.deviation * points.total ** (-1 / (columns + 4)))
+
+
+def silverman(points: WeightedPoints, columns: int = 1) -> float:
+    """R's nrd0: 0.9 times the lesser of deviation and quartile distance / 1.34, times n^(-1/5)."""
+    factor = 0.9 if columns == 1 else (4 / (columns + 2)) ** (1 / (columns + 4))
+    return float(factor * _spread(points, 1.34) * points.total ** (-1 / (columns + 4)))
+
+
+def _spread(points: WeightedPoints, quartiles: float) -> float:
+    """The lesser of two measures of spread; where the quartiles are equal, the deviation."""
+    return min(points.deviation, points.middle_half / quartiles or points.deviation)
+
+
+# -- rules of pairs: a value for each pair of rows, counted by distance
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """How many pairs of rows lie how far apart; sums over all of them are estimates of a density's roughness."""
+
+    apart: np.ndarray
+    counts: np.ndarray
+    rows: float
+
+    @staticmethod
+    def of(points: WeightedPoints, widest: float) -> Pairs:
+        """All pairs, by the distance between the bins they fall in."""
+        values, weights = points.ordered
+        span = (values[-1] - values[0]) * 1.01
+        bins = int(min(PAIR_BINS << 7, PAIR_BINS * 2.0 ** max(0, np.ceil(np.log2(100 * span / (PAIR_BINS * widest))))))
+        width = span / bins
+        places = np.trunc(values / width).astype(np.int64)  # towards 0, as R does
+        held = np.bincount(places - places[0], weights)
+        spectrum = np.fft.rfft(held, 2 * len(held))
+        counts = np.fft.irfft(spectrum * spectrum.conj())[: len(held)]
+        counts[0] = (counts[0] - points.total) / 2  # a row makes no pair with itself
+        return Pairs(np.arange(len(held)) * width, counts, points.total)
+
+    def curvature(self, h: float) -> float:
+        """The estimated integral of density times fourth derivative, at a bandwidth of its own."""
+        u = (self.apart / h) ** 2
+        total = 2 * (self.counts * np.exp(-u / 2) * ((u - 6) * u + 3)).sum() + 3 * self.rows
+        return float(total / (self.rows * (self.rows - 1) * h**5 * sqrt(2 * pi)))
+
+    def steepness(self, h: float) -> float:
+        """Minus the estimated integral of density times sixth derivative."""
+        u = (self.apart / h) ** 2
+        total = 2 * (self.counts * np.exp(-u / 2) * (((u - 15) * u + 45) * u - 15)).sum() - 15 * self.rows
+        return float(-total / (self.rows * (self.rows - 1) * h**7 * sqrt(2 * pi)))
+
+    def unbiased_loss(self, h: float) -> float:
+        """The squared error of the density up to a constant, estimated by leaving each row out."""
+        u = (self.apart / h) ** 2
+        total = (self.counts * (np.exp(-u / 4) - sqrt(8) * np.exp(-u / 2))).sum()
+        return float((0.5 + total / self.rows) / (self.rows * h * sqrt(pi)))
+
+
+def sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
+    """R's bw.SJ, solving the equation, to a tenth of the least bandwidth tried as R does."""
+    pairs, spread, widest = _jones_pairs(points)
+    n = pairs.rows
+    steep = pairs.steepness(1.23 * spread * n ** (-1 / 9))
+    factor = 1.357 * (_positive(pairs.curvature(1.24 * spread * n ** (-1 / 7)) / steep)) ** (1 / 7)
+
+    def difference(h: float) -> float:
+        return float((0.5 / (sqrt(pi) * n * _positive(pairs.curvature(factor * h ** (5 / 7))))) ** 0.2 - h)
+
+    low, high = 0.1 * widest, widest
+    for _ in range(99):
+        if difference(low) * difference(high) <= 0:
+            return brent_root(difference, low, high, 0.1 * low)
+        low, high = low / 1.2, high * 1.2
+    raise _unsolved()
+
+
+def direct_plug_in(points: WeightedPoints, columns: int = 1) -> float:
+    """R's bw.SJ with method "dpi": the curvature is plugged in, in two steps."""
+    pairs, spread, _ = _jones_pairs(points)
+    n = pairs.rows
+    steep = _positive(pairs.steepness(1.23 * spread * n ** (-1 / 9)))
+    return float((0.5 / (sqrt(pi) * n * _positive(pairs.curvature((2.394 / (n * steep)) ** (1 / 7))))) ** 0.2)
+
+
+def _jones_pairs(points: WeightedPoints) -> tuple[Pairs, float, float]:
+    spread = _spread(points, 1.349)
+    widest = 1.144 * spread * points.total**-0.2
+    return Pairs.of(points, widest), spread, widest
+
+
+def _positive(estimate: float) -> float:
+    """An estimate that cannot be negative: where it is, the values are too few or too rounded for these rules."""
+    if not estimate > 0:
+        raise _unsolved()
+    return estimate
+
+
+def _unsolved() -> DataError:
+    return DataError("the values are too few or too rounded for the rule of Sheather and Jones: use bandwidth='isj'.")
+
+
+def unbiased(points: WeightedPoints, columns: int = 1) -> float:
+    """R's bw.ucv: the least squared error when each row is left out; looked for further down than R does if need be."""
+    from scipy.optimize import minimize_scalar
+
+    high = 1.144 * points.deviation * points.total**-0.2
+    least = 0.01 * high  # equal rows make the loss fall without end
+    while True:
+        low, pairs = 0.1 * high, Pairs.of(points, high)
+        options = {"xatol": 0.1 * low}
+        found = float(minimize_scalar(pairs.unbiased_loss, bounds=(low, high), method="bounded", options=options).x)
+        if found > 1.2 * low or low < least:
+            return found
+        high = 2 * low
+
+
+# -- Botev's rule
+
+
+def improved_sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
+    """Botev's fixed point: no normal density is referred to, so several modes are no trouble.
+
+    The rows count as many as there are different values: rounding makes equal rows, and they say nothing of what lies
+    between. Where there is no fixed point, `silverman`.
+    """
+    values, weights = points.ordered
+    reference = silverman(points)
+    span = 2 * (values[-1] - values[0])
+    bins = int(min(MOST_BINS, ISJ_BINS * 2.0 ** max(0, np.ceil(np.log2(32 * span / (ISJ_BINS * reference))))))
+    rows = min(points.total, float(len(values)))
+    squares = _spectrum(values, weights, span, bins)
+    highest = (reference * 4 / span) ** 2
+    times = highest * np.logspace(-7, 0, 36)
+    signs = [_excess(t, rows, squares) for t in times]
+    for low, high, before, after in zip(times, times[1:], signs, signs[1:], strict=False):
+        if before < 0 <= after:
+            root = crossing(lambda t: _excess(t, rows, squares), low, high, 1e-12 * high)
+            return float(np.sqrt(root) * span)
+    return reference
+
+
+def _spectrum(values: np.ndarray, weights: np.ndarray, span: float, bins: int) -> np.ndarray:
+    """Squares of the cosine coefficients of the values in bins, but the first."""
+    from scipy.fft import dct
+
+    place = (values - values[0] + span / 4) / span * bins - 0.5
+    cell = np.floor(place).astype(np.int64)
+    after = place - cell
+    held = np.bincount(cell, weights * (1 - after), bins) + np.bincount(cell + 1, weights * after, bins)
+    return np.asarray((dct(held / weights.sum())[1:] / 2) ** 2)
+
+
+def _excess(time: float, rows: float, squares: np.ndarray) -> float:
+    """How far a squared bandwidth lies above what it should be if it were right."""
+    needed = time
+    for order in range(7, 1, -1):
+        total = _roughness(order, needed, squares)
+        if not 0 < total < np.inf:
+            return time
+        if order > 2:
+            odd = 2 ** (order - 1) * gamma(order - 0.5) / sqrt(pi)  # 1 * 3 * ... * (2 order - 3)
+            constant = (1 + 0.5 ** (order - 0.5)) / 3
+            needed = (2 * constant * odd / sqrt(2 * pi) / (rows * total)) ** (2 / (2 * order + 1))
+    return float(time - (2 * rows * sqrt(pi) * total) ** -0.4)
+
+
+def _roughness(order: int, time: float, squares: np.ndarray) -> float:
+    """The squared derivative of this order of the density smoothed for this time, from its cosines."""
+    # exp(-100) of the largest term adds nothing to the sum.
+    kept = min(len(squares), int(sqrt(100 + order * 20) / (pi * sqrt(time))) + 2)
+    numbers = np.arange(1, kept + 1, dtype=np.float64) ** 2
+    terms = np.exp(order * np.log(numbers) - numbers * (pi**2 * time))
+    return float(2 * pi ** (2 * order) * (terms * squares[:kept]).sum())
+
+
+# -- likelihood
+
+
+def likeliest(points: WeightedPoints, columns: int = 1) -> float:
+    """The width under which the rows, each left out in turn, are the most probable."""
+    from scipy.optimize import minimize_scalar
+
+    reference = np.log(silverman(points))
+    found = minimize_scalar(
+        lambda log_h: -leave_one_out(points, float(np.exp(log_h))),
+        bounds=(reference - 4, reference + 2), method="bounded", options={"xatol": 1e-4},
+    )  # fmt: skip
+    return float(np.exp(found.x))
+
+
+RULES: dict[str, Callable[[WeightedPoints, int], float]] = {
+    "scott": scott, "silverman": silverman, "isj": improved_sheather_jones, "sj": sheather_jones,
+    "sj-dpi": direct_plug_in, "ucv": unbiased, "cv": likeliest,
+}  # fmt: skip
