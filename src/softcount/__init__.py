@@ -17,6 +17,7 @@ _NAMES = {
     "estimators.gaussian_mixture": "GaussianMixture",
     "estimators.k_means": "KMeans SphericalKMeans",
     "estimators.bag_of_words": "BagOfWords",
+    "estimators.kernel_density": "KernelDensity",
     "estimators.bayes_net": "BayesNet",
     "estimators.net_averages": "average",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "

@@ -44,7 +44,7 @@ def pass_on(weights: Any, parts: Any, shares: Any) -> None:
 
 @jit()
 def read_curve(queries: Any, scale: Any, blocks: Any, curve: Any, found: Any) -> None:
-    """The curve at each query, a cubic through the four nodes around it; minus one where the curve has no nodes.
+    """The curve at each query, a cubic through the four nodes around it; 0 where the curve has no nodes.
 
     `curve` holds the nodes of each block after those of the block before, with a cell to spare at both ends.
     """
@@ -52,7 +52,7 @@ def read_curve(queries: Any, scale: Any, blocks: Any, curve: Any, found: Any) ->
     low, high = blocks[0] * float(per_block), (blocks[-1] + 1) * float(per_block)
     for i in range(queries.size):
         place = queries[i] * scale
-        found[i] = -1.0
+        found[i] = 0.0
         if not low <= place < high:
             continue
         cell = np.floor(place)

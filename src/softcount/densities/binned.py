@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from softcount.densities.dyadic_bins import BLOCK, DyadicBins
-from softcount.densities.near_sums import DIGITS, near_log_density
+from softcount.densities.near_sums import DIGITS, UNREFLECTED, Images, near_log_density
 from softcount.densities.smoothing_kernels import SmoothingKernel
 from softcount.densities.weighted_points import WeightedPoints
 
@@ -120,17 +120,24 @@ class BinnedDensity:
         kernel[size - len(half) + 1 :] = sign * half[:0:-1]
         return np.asarray(irfft(rfft(self.mass, size) * rfft(kernel), size)[: len(self.mass)])
 
-    def log_density(self, queries: np.ndarray) -> np.ndarray:
-        """The logarithm of the density at each query."""
+    def density(self, queries: np.ndarray) -> np.ndarray:
+        """The density at each query, and 0 where the nodes are too far away."""
         from softcount.densities.bin_loops import read_curve
 
         found = np.empty(len(queries))
         read_curve(queries, 1 / self.width, self.blocks, self.curve, found)
+        return found
+
+    def log_density(self, queries: np.ndarray, images: Images = UNREFLECTED) -> np.ndarray:
+        """The logarithm of the density at each query, or of the sum of those at its images."""
+        found = self.density(queries)
+        for sign, shift in images[1:]:
+            found += self.density(sign * queries + shift)
         faint = found <= FAINT * self.curve.max()
         if not faint.any():
             return np.asarray(np.log(found, out=found))
         np.log(found, out=found, where=~faint)
-        found[faint] = near_log_density(self.points, queries[faint], self.kernel, self.h)
+        found[faint] = near_log_density(self.points, queries[faint], self.kernel, self.h, images)
         return found
 
     @cached_property

@@ -16,6 +16,9 @@ FURTHEST = float(1 << 52)
 DENSE = 1 << 21
 """Nodes from the least value to the greatest up to which none is left out."""
 
+CELLS_BETWEEN_QUARTILES = 16
+"""As a power of two."""
+
 NONE = np.empty(0)
 
 
@@ -47,7 +50,7 @@ class DyadicBins:
     def points(self) -> WeightedPoints:
         """The nodes that hold anything, as points."""
         block, node = np.nonzero(self.weights)
-        return WeightedPoints((self.blocks[block] * BLOCK + node) * self.width, self.weights[block, node])
+        return WeightedPoints((self.blocks[block] * BLOCK + node) * self.width, self.weights[block, node], self.level)
 
     def plus(self, other: DyadicBins) -> DyadicBins:
         """The bins of both sets of rows, on the coarser of their grids."""
@@ -64,6 +67,16 @@ class DyadicBins:
         if level < self.level:
             raise ValueError(f"bins of level {self.level} cannot be made finer, and {level} is.")
         return self if level == self.level else bins_of(self.points(), level)
+
+
+def compressed(points: WeightedPoints) -> WeightedPoints:
+    """Many points as nodes of a grid of 65,536 cells or more between the quartiles, or of the coarser one they are on.
+
+    A power of two in the data's own units, so that parts compressed by themselves add up like the whole.
+    """
+    spread = points.middle_half or points.deviation
+    level = int(np.floor(np.log2(spread))) - CELLS_BETWEEN_QUARTILES
+    return bins_of(points, level if points.level is None else max(level, points.level)).points()
 
 
 def bins_of(points: WeightedPoints, level: int) -> DyadicBins:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,17 +13,31 @@ TOGETHER = 128
 """Neighbouring queries that share the points near them."""
 CELLS = 1 << 18
 """Distances worked out at once, so that they stay in the cache."""
+Images = Sequence[tuple[float, float]]
+"""Signs and shifts: a query x has the images sign * x + shift."""
+UNREFLECTED: Images = ((1.0, 0.0),)
 DIGITS = 37.0
 """Points that together add less than exp(-37), which is 1e-16, of the nearest are left out."""
 
 
-def near_log_density(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
+def near_log_density(
+    points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float, images: Images = UNREFLECTED
+) -> np.ndarray:
     """The logarithm of the density at each query, right to rounding: minus infinity where no kernel reaches.
+
+    With images, that of the sum of the densities at all images of a query, the first of which is itself.
 
     >>> from softcount.densities.smoothing_kernels import KERNELS
     >>> near_log_density(WeightedPoints(np.array([0.0])), np.array([0.0, 20.0]), KERNELS["gaussian"], 2.0).round(4)
     array([ -1.6121, -51.6121])
     """
+    found = _log_sums(points, queries, kernel, h)
+    for sign, shift in images[1:]:
+        found = np.logaddexp(found, _log_sums(points, sign * queries + shift, kernel, h))
+    return np.asarray(found - np.log(points.total * h))
+
+
+def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
     values, weights = points.ordered
     found = np.full(len(queries), -np.inf)
     order, asked = _finite_in_order(queries)
@@ -37,7 +51,7 @@ def near_log_density(points: WeightedPoints, queries: np.ndarray, kernel: Smooth
             total += (np.exp(kernel.log_pdf(u) - peak[:, None]) if kernel.bends else kernel.pdf(u)) @ weights[piece]
         with np.errstate(divide="ignore"):
             found[order[block]] = peak + np.log(total)
-    return np.asarray(found - np.log(points.total * h))
+    return found
 
 
 def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:

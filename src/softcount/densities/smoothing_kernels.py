@@ -38,6 +38,9 @@ class SmoothingKernel:
     support: float = 1.0
     bends: tuple[float, float] | None = None
 
+    def __reduce__(self) -> tuple[Callable[[object], SmoothingKernel], tuple[str]]:
+        return named_kernel, (self.name,)
+
     @property
     def canonical(self) -> float:
         """What a bandwidth is multiplied with to smooth as much as another kernel does at its own."""

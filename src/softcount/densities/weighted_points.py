@@ -21,6 +21,8 @@ class WeightedPoints:
 
     values: np.ndarray
     weights: np.ndarray | None = None
+    level: int | None = None
+    """Where the values are nodes of a dyadic grid that stand for the rows, the level of that grid."""
 
     @cached_property
     def total(self) -> float:
@@ -69,14 +71,17 @@ class WeightedPoints:
     def plus(self, other: WeightedPoints) -> WeightedPoints:
         """Both sets of points as one."""
         values = np.concatenate([self.values, other.values])
+        level = max((x.level for x in (self, other) if x.level is not None), default=None)
         if self.weights is None and other.weights is None:
-            return WeightedPoints(values)
-        return WeightedPoints(values, np.concatenate([_filled(self), _filled(other)]))
+            return WeightedPoints(values, None, level)
+        return WeightedPoints(values, np.concatenate([_filled(self), _filled(other)]), level)
 
     def refuse_no_spread(self, remedy: str) -> None:
         """Raise where nothing can be learned about how far apart the values lie."""
         if not len(self.values):
             raise DataError("there is no row with a value and a weight above zero, so there is no density.")
+        if len(self.values) == 1:
+            raise DataError(f"there is one row only (n_samples=1), so {remedy}.")
         if self.values.min() == self.values.max():
             raise DataError(f"all values equal {self.values[0]:g}, so {remedy}.")
         if self.total <= 1:

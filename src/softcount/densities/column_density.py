@@ -1,0 +1,116 @@
+"""The kernel density of one column: what is exact and what is binned, with ends or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from softcount.densities.binned import BinnedDensity, level_for
+from softcount.densities.dyadic_bins import bins_of
+from softcount.densities.near_sums import DIGITS, Images, near_cdf, near_log_density
+from softcount.densities.reflection import OPEN, Reflection
+from softcount.densities.smoothing_kernels import SmoothingKernel
+from softcount.densities.weighted_points import WeightedPoints
+
+SUMMED = 4096
+"""Points up to which every sum is made one by one: less work than waking the compiled loops."""
+HALVINGS = 1100
+"""Enough to get from any number to any other."""
+
+
+@dataclass(frozen=True)
+class ColumnDensity:
+    """Points under a kernel of one bandwidth.
+
+    Smooth kernels on many points are binned, unless `exact`; a kernel with an end has its edges where the points are,
+    and is summed over the points near each query.
+    """
+
+    points: WeightedPoints
+    kernel: SmoothingKernel
+    h: float
+    exact: bool = False
+    ends: Reflection = OPEN
+
+    @cached_property
+    def binned(self) -> BinnedDensity | None:
+        """The curve of the binned points, where there is one."""
+        if self.exact or self.kernel.bends is None or len(self.points.values) <= SUMMED:
+            return None
+        level = level_for(self.h) if self.points.level is None else max(level_for(self.h), self.points.level)
+        return BinnedDensity(bins_of(self.points, level), self.kernel, self.h, self.points)
+
+    @property
+    def error(self) -> float:
+        """The most by which a density can be wrong, as a share of the peak; rounding apart."""
+        return 0.0 if self.binned is None else self.binned.error
+
+    @cached_property
+    def reach(self) -> float:
+        """How far from a point its kernel still counts."""
+        return self.h * float(self.kernel.reach(np.zeros(1), DIGITS)[0])
+
+    @cached_property
+    def images(self) -> Images:
+        """The images of a query behind the ends."""
+        return self.ends.images(self.reach)
+
+    def log_density(self, queries: np.ndarray) -> np.ndarray:
+        """The logarithm of the density at each query: minus infinity beyond the ends."""
+        if self.binned is not None:
+            found = self.binned.log_density(queries, self.images)
+        else:
+            found = near_log_density(self.points, queries, self.kernel, self.h, self.images)
+        if len(self.images) > 1:
+            found[~self.ends.inside(queries)] = -np.inf
+        return found
+
+    def cdf(self, queries: np.ndarray) -> np.ndarray:
+        """The probability of a value at or below each query."""
+        if len(self.images) == 1:
+            return self._whole_cdf(queries)
+        queries = np.clip(queries, self.ends.low, self.ends.high)
+        found = np.zeros(len(queries))
+        for sign, shift in self.images:
+            start = sign * np.array([self.ends.low if self.ends.low > -np.inf else self.ends.high]) + shift
+            found += sign * (self._whole_cdf(sign * queries + shift) - self._whole_cdf(start))
+        return np.clip(found + (0.0 if self.ends.low > -np.inf else 1.0), 0.0, 1.0)
+
+    def _whole_cdf(self, queries: np.ndarray) -> np.ndarray:
+        """The cumulative density before anything is folded back."""
+        if self.binned is not None:
+            return self.binned.cdf(queries)
+        return near_cdf(self.points, queries, self.kernel, self.h)
+
+    def quantile(self, shares: np.ndarray) -> np.ndarray:
+        """The value that has each share of the density at or below it, found by halving."""
+        low = np.full(len(shares), max(float(self.points.values.min()) - self.reach, self.ends.low))
+        high = np.full(len(shares), min(float(self.points.values.max()) + self.reach, self.ends.high))
+        for _ in range(HALVINGS):
+            middle = 0.5 * low + 0.5 * high
+            if not ((low < middle) & (middle < high)).any():
+                break
+            above = self.cdf(middle) >= shares
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+            if (high - low <= 1e-13 * np.maximum(np.abs(low), np.abs(high))).all() or (
+                high - low <= 1e-13 * self.h
+            ).all():
+                break
+        return np.where(shares <= 0, self._first(), np.where(shares >= 1, self._last(), high))
+
+    def _first(self) -> float:
+        """Where the density begins."""
+        return max(float(self.points.values.min()) - self.h * self.kernel.support, self.ends.low)
+
+    def _last(self) -> float:
+        """Where the density ends."""
+        return min(float(self.points.values.max()) + self.h * self.kernel.support, self.ends.high)
+
+    def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """Values drawn: a point by its weight, a step by the kernel, folded back at the ends."""
+        values, _ = self.points.ordered
+        drawn = np.searchsorted(self.points.below[1:], rng.random(number) * self.points.below[-1], side="right")
+        steps = self.h * self.kernel.draw(rng, number)
+        return self.ends.folded(values[np.minimum(drawn, len(values) - 1)] + steps)

@@ -1,0 +1,238 @@
+"""Kernel densities of one column or a few, with scikit-learn's names."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.densities.bandwidths import bandwidth_of
+from softcount.densities.column_density import ColumnDensity
+from softcount.densities.dyadic_bins import compressed
+from softcount.densities.product_density import ProductDensity
+from softcount.densities.reflection import OPEN, Reflection, reflection_of
+from softcount.densities.smoothing_kernels import named_kernel
+from softcount.densities.weighted_points import WeightedPoints
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
+
+MOST_POINTS = 1 << 22
+"""Rows kept as they came; more are kept as the nodes of a dyadic grid."""
+
+
+class DensityRows:
+    """The rows that a density is made of, as one array with its weights, and the widths found for them."""
+
+    def __init__(self, cells: np.ndarray, weights: np.ndarray | None, level: int | None = None) -> None:
+        self.cells, self.weights, self.level = cells, weights, level
+
+    def column(self, at: int) -> WeightedPoints:
+        """One column as points."""
+        return WeightedPoints(np.ascontiguousarray(self.cells[:, at]), self.weights, self.level)
+
+    @cached_property
+    def filled(self) -> np.ndarray:
+        """A weight for each row."""
+        return np.ones(len(self.cells)) if self.weights is None else self.weights
+
+    def plus(self, other: DensityRows) -> DensityRows:
+        """The rows of both; very many rows of one column become the nodes of a grid."""
+        if self.cells.shape[1] == 1:
+            points = self.column(0).plus(other.column(0))
+            if len(points.values) > MOST_POINTS:
+                points = compressed(points)
+            return DensityRows(points.values[:, None], points.weights, points.level)
+        cells = np.concatenate([self.cells, other.cells])
+        if self.weights is None and other.weights is None:
+            return DensityRows(cells, None)
+        return DensityRows(cells, np.concatenate([self.filled, other.filled]))
+
+
+# scikit-learn has no types
+class KernelDensity(BaseEstimator):  # type: ignore[misc]
+    """A density as the mean of kernels around the rows, of one column or a few.
+
+    `bandwidth` is a number in the data's own units (how far a kernel reaches, or its scale where it never ends) or a
+    rule: "scott", "silverman" (R's nrd0), "isj" (Botev's), "sj", "sj-dpi", "ucv" (R's bw.SJ and bw.ucv), "cv" (the
+    best leave-one-out likelihood). Several columns have a bandwidth each, by the rule or given as a list.
+
+    Gaussian and logistic kernels on more than 4,096 rows of one column are binned: a density is then wrong by at most
+    `error_bound_` of the peak, a millionth unless the rows were too many to be kept; with `exact` every sum is made, as
+    it always is in the far tails and for the other kernels. `bounds` are the ends of a column, such as (0, None), at
+    which the density is mirrored; for several columns a list of pairs.
+
+    Missing cells are no evidence: such rows are not learned from, and in a query the density is that of the other
+    cells. Weights say how many rows one stands for. A plain column may come as an array, a list, a series or an Arrow
+    column, and draws come back as one.
+
+    >>> model = KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 2.5])
+    >>> model.score_samples([2.0, 9.0]).round(4), model.cdf([1.0, 2.0]).round(4)
+    (array([ -0.7694, -85.8244]), array([0.1747, 0.5453]))
+    """
+
+    rows_: DensityRows
+
+    def __init__(
+        self, kernel: str = "gaussian", bandwidth: Any = "isj", exact: bool = False, bounds: Any = None
+    ) -> None:
+        inputs.keep_settings(self, locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
+        """Take the rows and choose the bandwidth. `y` is not used."""
+        rows = self._rows_of(X, sample_weight, reset=True)
+        self._take(rows)
+        self.bandwidth_  # noqa: B018  a bandwidth that cannot be chosen is an error of the fit
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
+        """Take more rows; the bandwidth is chosen when it is asked for."""
+        if not hasattr(self, "rows_"):
+            self._take(self._rows_of(X, sample_weight, reset=True))
+        else:
+            self._take(self.rows_.plus(self._rows_of(X, sample_weight, reset=False)))
+        return self
+
+    def merge(self, other: KernelDensity) -> KernelDensity:
+        """A density of the rows of both, with the settings of this one."""
+        check_is_fitted(self, "rows_")
+        check_is_fitted(other, "rows_")
+        if other.n_features_in_ != self.n_features_in_:
+            raise DataError(
+                f"densities of {self.n_features_in_} and of {other.n_features_in_} columns cannot be merged."
+            )
+        joined = type(self)(**self.get_params())
+        for name in ("n_features_in_", "feature_names_in_", "plain_column_"):
+            if hasattr(self, name):
+                setattr(joined, name, getattr(self, name))
+        joined._take(self.rows_.plus(other.rows_))
+        return joined
+
+    def _rows_of(self, X: Any, sample_weight: Any, reset: bool) -> DensityRows:
+        named_kernel(self.kernel)
+        cells, plain = cells_of(self, X, reset)
+        cells, weights = known_rows(self, cells, sample_weight)
+        for column, end in enumerate(self._ends()):
+            if end is not OPEN:
+                refuse_outside(self, cells[:, column], column, end)
+        if reset:
+            self.plain_column_ = plain
+        return DensityRows(cells, weights)
+
+    def _take(self, rows: DensityRows) -> None:
+        self.rows_ = rows
+        self._density_made: Any = None
+
+    def _ends(self) -> tuple[Reflection, ...]:
+        columns = int(self.n_features_in_)
+        if columns == 1 or self.bounds is None:
+            return (reflection_of(self.bounds),) * columns
+        if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != columns:
+            raise DataError(f"bounds must be a list of {columns} pairs, one for each column, not {self.bounds!r}.")
+        return tuple(map(reflection_of, self.bounds))
+
+    def _density(self) -> ColumnDensity | ProductDensity:
+        """The density of the rows so far, made when it is first asked for."""
+        check_is_fitted(self, "rows_")
+        if self._density_made is None:
+            kernel, ends = named_kernel(self.kernel), self._ends()
+            columns = self.n_features_in_
+            points = [self.rows_.column(at) for at in range(columns)]
+            rules = self._rules(columns)
+            widths = [bandwidth_of(rule, column, kernel, columns) for rule, column in zip(rules, points, strict=True)]
+            for h, end in zip(widths, ends, strict=True):
+                end.refuse_wide(h)
+            if columns == 1:
+                self._density_made = ColumnDensity(points[0], kernel, widths[0], bool(self.exact), ends[0])
+            else:
+                widths_array = np.array(widths)
+                self._density_made = ProductDensity(self.rows_.cells, self.rows_.filled, kernel, widths_array, ends)
+        made: ColumnDensity | ProductDensity = self._density_made
+        return made
+
+    def _rules(self, columns: int) -> list[Any]:
+        if columns == 1 or isinstance(self.bandwidth, str) or np.ndim(self.bandwidth) == 0:
+            return [self.bandwidth] * columns
+        if len(self.bandwidth) != columns:
+            raise DataError(f"bandwidth must be one for all or a list of {columns}, not {self.bandwidth!r}.")
+        return list(self.bandwidth)
+
+    def _one_column(self, what: str) -> ColumnDensity:
+        density = self._density()
+        if isinstance(density, ProductDensity):
+            raise DataError(f"{what} is for one column, and this density has {self.n_features_in_}.")
+        return density
+
+    @property
+    def bandwidth_(self) -> Any:
+        """The bandwidth in use, in the data's units; an array for several columns."""
+        return self._density().h
+
+    @property
+    def error_bound_(self) -> float:
+        """The most by which a density can be wrong, as a share of the peak; 0 where every sum is made."""
+        density = self._density()
+        return density.error if isinstance(density, ColumnDensity) else 0.0
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each row, in nats; 0 for a row of which nothing is known."""
+        density = self._density()
+        cells, _ = cells_of(self, X, reset=False)
+        if isinstance(density, ProductDensity):
+            return density.log_density(cells)
+        column = np.ascontiguousarray(cells[:, 0])
+        if not np.isnan(column.sum()):
+            return density.log_density(column)
+        missing = np.isnan(column)
+        found = np.zeros(len(column))
+        found[~missing] = density.log_density(column[~missing])
+        return found
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The log-likelihood of all rows together."""
+        return float(self.score_samples(X).sum())
+
+    def cdf(self, X: Any) -> np.ndarray:
+        """The probability of a value at or below each; of several columns, of all at or below theirs."""
+        density = self._density()
+        cells, _ = cells_of(self, X, reset=False)
+        if isinstance(density, ProductDensity):
+            return density.integral(np.full_like(cells, -np.inf), cells)
+        return density.cdf(np.ascontiguousarray(cells[:, 0]))
+
+    def quantile(self, shares: Any) -> Any:
+        """The value with each share of the density at or below it; of one column."""
+        density = self._one_column("quantile")
+        asked = np.atleast_1d(np.asarray(shares, dtype=np.float64))
+        if asked.ndim != 1 or not ((asked >= 0) & (asked <= 1)).all():
+            raise DataError(f"shares must lie between 0 and 1, not {shares!r}.")
+        found = density.quantile(asked)
+        return float(found[0]) if np.ndim(shares) == 0 else found
+
+    def integrate(self, low: Any, high: Any) -> float:
+        """The probability between two values, or in the box between two corners; minus that if they are exchanged."""
+        density = self._density()
+        if isinstance(density, ProductDensity):
+            corners = [
+                np.broadcast_to(np.asarray(end, dtype=np.float64), (1, self.n_features_in_)) for end in (low, high)
+            ]
+            return float(density.integral(*corners)[0])
+        below = density.cdf(np.array([low, high], dtype=np.float64))
+        return float(below[1] - below[0])
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density: a plain column where one was fitted, else (rows x columns)."""
+        inputs.refuse_fraction("n_samples", n_samples, 1)
+        density = self._density()
+        rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
+        drawn = density.sample(int(n_samples), rng)
+        return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
