@@ -28,6 +28,7 @@ SUITES = {
     "words": "20 Newsgroups to a matrix of word counts beside CountVectorizer",
     "documents": "20 Newsgroups from a folder to a model to predictions beside a scikit-learn pipeline",
     "networks": "Bayesian networks: EM with holes, questions, tables and edges beside pyAgrum and pgmpy",
+    "densities": "a kernel density of 100,000 points at 20,000 queries beside scikit-learn and SciPy",
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 1 GB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",

@@ -18,6 +18,7 @@ _NAMES = {
     "estimators.k_means": "KMeans SphericalKMeans",
     "estimators.bag_of_words": "BagOfWords",
     "estimators.kernel_density": "KernelDensity",
+    "estimators.histogram": "Histogram",
     "estimators.bayes_net": "BayesNet",
     "estimators.net_averages": "average",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
