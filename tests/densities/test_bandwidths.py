@@ -56,7 +56,7 @@ def test_scott_is_scipys():
 def test_it_follows_the_units(rule):
     values = two_humps()
     usual = width(rule, values)
-    for unit in (1e-4, 2.0**20, 1e7):
+    for unit in (1e-4, 2.0**20, 1e7, 1e-30, 1e30):
         assert width(rule, values * unit) == pytest.approx(usual * unit, rel=1e-4)
 
 

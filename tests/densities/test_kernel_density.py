@@ -216,6 +216,13 @@ def test_order_does_not_change_a_bit_of_a_binned_density():
 
 
 @SIZES
+def test_the_cdf_of_a_missing_value_is_missing(n):
+    for model in (sc.KernelDensity().fit(humps(n)), sc.KernelDensity(bounds=(-20, None)).fit(humps(n))):
+        found = model.cdf([0.0, np.nan])
+        assert 0 < found[0] < 1 and np.isnan(found[1]) and np.isnan(model.integrate(np.nan, 1.0))
+
+
+@SIZES
 def test_missing_values_are_no_evidence(n):
     values = humps(n)
     holes = np.insert(values, [3, n // 2], np.nan)
@@ -336,6 +343,8 @@ def test_it_clones_pickles_and_is_searched(n):
         ({"kernel": "round"}, [1.0, 2.0], "no kernel 'round'"),
         ({}, [3.0, 3.0, 3.0], "all values equal 3"),
         ({}, [3.0], "n_samples=1"),
+        ({}, [1e308, -1e308, 0.0], "too close together or too far apart"),
+        ({}, [0.0, 5e-324, 1e-323], "too close together or too far apart"),
         ({}, [], "no row"),
         ({}, [np.nan, np.nan], "no row with a value"),
         ({}, [1.0, np.inf, 2.0], "column 1, row 2 holds inf"),
@@ -362,6 +371,9 @@ def test_questions_that_make_no_sense_are_refused():
             model.quantile(shares)
     with pytest.raises(DataError, match="n_samples"):
         model.sample(0)
+    named = [sc.KernelDensity().fit(pd.DataFrame({name: humps(50)})) for name in "ab"]
+    with pytest.raises(DataError, match=r"\['a'\] and \['b'\] cannot be merged"):
+        named[0].merge(named[1])
     with pytest.raises(DataError, match="cannot be merged"):
         model.merge(sc.KernelDensity().fit(np.random.default_rng(0).normal(size=(9, 2))))
     with pytest.raises(ValueError, match="2 features"):

@@ -22,6 +22,8 @@ PAIR_BINS = 1000
 """Bins of R's pair distances; more where they would be wider than a hundredth of the widest bandwidth tried."""
 MOST_BINS = 1 << 20
 ISJ_BINS = 1 << 14
+SMALLEST, LARGEST = 1e-290, 1e290
+"""Deviations between which no square of a ratio is too small or too large for a number."""
 
 
 def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, columns: int = 1) -> float:
@@ -33,17 +35,21 @@ def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, 
     >>> bandwidth_of("scott", WeightedPoints(np.arange(32.0)), KERNELS["gaussian"])
     4.69041575982343
     """
+    rule = checked_rule(rule)
     if not isinstance(rule, str):
-        return checked_number(rule)
-    if rule not in RULES:
-        raise DataError(f"there is no bandwidth rule {rule!r}. Give a number, or one of: {', '.join(RULES)}.")
+        return rule
     points.refuse_no_spread(f"bandwidth={rule!r} cannot choose one: give the bandwidth as a number")
-    h = float(RULES[rule](points, columns))
-    return h * kernel.canonical / KERNELS["gaussian"].canonical
+    if not SMALLEST < points.deviation < LARGEST:
+        raise DataError(f"the values lie too close together or too far apart for bandwidth={rule!r}: give a number.")
+    return float(RULES[rule](points, columns)) * kernel.canonical / KERNELS["gaussian"].canonical
 
 
-def checked_number(given: object) -> float:
-    """A bandwidth that was given as a number."""
+def checked_rule(given: object) -> float | str:
+    """A bandwidth as it was given: a number above 0, or the name of a rule."""
+    if isinstance(given, str):
+        if given not in RULES:
+            raise DataError(f"there is no bandwidth rule {given!r}. Give a number, or one of: {', '.join(RULES)}.")
+        return given
     number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
     if not number or not 0 < float(given) < np.inf:  # type: ignore[arg-type]
         raise DataError(

@@ -68,7 +68,12 @@ class ColumnDensity:
         return found
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
-        """The probability of a value at or below each query."""
+        """The probability of a value at or below each query; of a missing one, missing."""
+        missing = np.isnan(queries)
+        if missing.any():
+            found = self.cdf(np.where(missing, 0.0, queries))
+            found[missing] = np.nan
+            return found
         if len(self.images) == 1:
             return self._whole_cdf(queries)
         queries = np.clip(queries, self.ends.low, self.ends.high)

@@ -47,13 +47,19 @@ class WeightedPoints:
     def mean(self) -> float:
         """The mean, from sums around one of the values."""
         anchor = float(self.values[0])
-        return anchor + float(np.average(self.values - anchor, weights=self.weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return anchor + float(np.average(self.values - anchor, weights=self.weights))
 
     @cached_property
     def deviation(self) -> float:
         """The standard deviation, with one row less than there are below the line."""
-        apart = (self.values - self.mean) ** 2
-        return float(np.sqrt(np.average(apart, weights=self.weights) * self.total / (self.total - 1)))
+        with np.errstate(over="ignore"):
+            apart = np.abs(self.values - self.mean)
+        furthest = float(apart.max())
+        if not 0 < furthest < np.inf:
+            return furthest
+        square = np.average((apart / furthest) ** 2, weights=self.weights) * self.total / (self.total - 1)
+        return float(furthest * np.sqrt(square))
 
     def quantile(self, share: float) -> float:
         """The value at a share of the way from the first row to the last, on a straight line between two rows."""

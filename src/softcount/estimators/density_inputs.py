@@ -74,7 +74,7 @@ def known_rows(estimator: Any, cells: np.ndarray, sample_weight: Any) -> tuple[n
     weights = None if sample_weight is None else check_weights(sample_weight, len(cells))
     if not len(cells):
         raise DataError("there is no row (n_samples=0), so there is no density.")
-    if weights is None and np.isfinite(cells.min() + cells.max()):  # one missing or infinite cell shows in the sum
+    if weights is None and np.isfinite([cells.min(), cells.max()]).all():  # a missing cell would be both
         return cells.copy(), None
     kept = ~np.isnan(cells).any(axis=1)
     if weights is not None:

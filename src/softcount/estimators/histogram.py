@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.densities.histogram_edges import counts_of, edges_of
 from softcount.densities.weighted_points import WeightedPoints
-from softcount.errors import DataError
+from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows
 
@@ -59,6 +59,25 @@ class Histogram(BaseEstimator):  # type: ignore[misc]
         """The probability of each bin."""
         widths = np.diff(self.edges_)
         return np.asarray((self.counts_ + widths / widths.sum()) / (self.counts_.sum() + 1))
+
+    def save(self, path: Any) -> None:
+        """Write the bins and the settings to a file that `softcount.load` reads."""
+        from softcount.estimators.density_files import save_density
+
+        check_is_fitted(self, "edges_")
+        save_density(self, path, {"edges": self.edges_, "counts": self.counts_})
+
+    def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
+        """Take what a file holds, if it makes sense."""
+        from softcount.estimators.density_files import finite
+
+        edges = finite(arrays, "edges")
+        if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
+            raise ModelFileError("its edges do not rise from one to the next.")
+        counts = finite(arrays, "counts", (len(edges) - 1,))
+        if (counts < 0).any() or level is not None:
+            raise ModelFileError("its counts are not all counts.")
+        self.edges_, self.counts_ = edges, counts
 
     def _column(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "edges_")

@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.densities.bandwidths import bandwidth_of
+from softcount.densities.bandwidths import bandwidth_of, checked_rule
 from softcount.densities.column_density import ColumnDensity
 from softcount.densities.dyadic_bins import compressed
 from softcount.densities.product_density import ProductDensity
 from softcount.densities.reflection import OPEN, Reflection, reflection_of
 from softcount.densities.smoothing_kernels import named_kernel
 from softcount.densities.weighted_points import WeightedPoints
-from softcount.errors import DataError
+from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
 
@@ -110,6 +110,9 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 f"densities of {self.n_features_in_} and of {other.n_features_in_} columns cannot be merged."
             )
+        mine, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        if mine is not None and theirs is not None and list(mine) != list(theirs):
+            raise DataError(f"densities of the columns {list(mine)} and {list(theirs)} cannot be merged.")
         joined = type(self)(**self.get_params())
         for name in ("n_features_in_", "feature_names_in_", "plain_column_"):
             if hasattr(self, name):
@@ -182,6 +185,31 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
         """The most by which a density can be wrong, as a share of the peak; 0 where every sum is made."""
         density = self._density()
         return density.error if isinstance(density, ColumnDensity) else 0.0
+
+    def save(self, path: Any) -> None:
+        """Write the rows and the settings to a file that `softcount.load` reads."""
+        from softcount.estimators.density_files import save_density
+
+        check_is_fitted(self, "rows_")
+        weights = np.empty(0) if self.rows_.weights is None else self.rows_.weights
+        save_density(self, path, {"cells": self.rows_.cells, "weights": weights}, self.rows_.level)
+
+    def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
+        """Take what a file holds, if it makes sense."""
+        from softcount.estimators.density_files import finite
+
+        cells = finite(arrays, "cells")
+        if cells.ndim != 2 or not len(cells) or cells.shape[1] != self.n_features_in_:
+            raise ModelFileError("its rows have other columns than it says.")
+        weights = finite(arrays, "weights", None if not arrays["weights"].size else (len(cells),))
+        if (weights <= 0).any() or not (level is None or (type(level) is int and -1100 < level < 1100)):
+            raise ModelFileError("its weights are not all above zero, or its level is none.")
+        named_kernel(self.kernel)
+        for rule in self._rules(self.n_features_in_):
+            checked_rule(rule)
+        for column, end in enumerate(self._ends()):
+            refuse_outside(self, cells[:, column], column, end)
+        self._take(DensityRows(cells, weights if weights.size else None, level))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row, in nats; 0 for a row of which nothing is known."""

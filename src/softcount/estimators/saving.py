@@ -10,6 +10,7 @@ import numpy as np
 import softcount
 from softcount.errors import ModelFileError
 from softcount.estimators.bag_of_words import load_bag
+from softcount.estimators.density_files import holds_density, load_density
 from softcount.files.archive import naming, read
 from softcount.files.centres_part import centres_of, holds_centres, save_centres
 from softcount.files.json_document import key_of, nested_document, nested_from, plain
@@ -121,6 +122,8 @@ def load_estimator(path: Any) -> Any:
         return load_kmeans(path, *content)
     if holds_vocabulary(content[0]):
         return load_bag(path, *content)
+    if holds_density(content[0]):
+        return load_density(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
         usual = "Mixture" if fitted.classes is None else "NaiveBayes"
