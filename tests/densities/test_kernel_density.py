@@ -139,7 +139,8 @@ def test_binned_densities_fold_back_the_same(kernel, bounds, h):
     binned, exact = (sc.KernelDensity(kernel, h / 4, exact, bounds).fit(values) for exact in (False, True))
     queries = np.linspace(-1, 4, 41)
     density = np.exp(exact.score_samples(queries))
-    np.testing.assert_allclose(np.exp(binned.score_samples(queries)), density, atol=2e-6 * density.max())
+    near = binned.error_bound_ * np.exp(binned.score_samples(np.linspace(0, 3, 3001))).max()
+    np.testing.assert_allclose(np.exp(binned.score_samples(queries)), density, rtol=1e-10, atol=near)
     np.testing.assert_allclose(binned.cdf(queries), exact.cdf(queries), atol=1e-6)
 
 
@@ -191,7 +192,14 @@ def test_very_many_rows_become_nodes_that_add(monkeypatch):
         model._take(source.rows_)
     exact = np.exp(sc.KernelDensity(bandwidth=0.3, exact=True).fit(values).score_samples(queries))
     for model in fixed:
-        np.testing.assert_allclose(np.exp(model.score_samples(queries)), exact, atol=1.1e-6 * peak)
+        np.testing.assert_allclose(np.exp(model.score_samples(queries)), exact, atol=model.error_bound_ * peak)
+    for settings in ({"exact": True}, {"kernel": "biweight"}):
+        every = (
+            sc.KernelDensity(**settings, bandwidth=0.3).fit(values[:9000]).merge(sc.KernelDensity().fit(values[9000:]))
+        )
+        assert len(every.rows_.cells) == 40_000 and every.error_bound_ == 0
+        late = sc.KernelDensity(**settings, bandwidth=0.3).fit(values[:9]).merge(left)
+        assert late.error_bound_ == np.inf if "kernel" in settings else 0 < late.error_bound_ < 1e-6
     narrow = sc.KernelDensity(bandwidth=1e-5).partial_fit(values[:1])
     narrow._take(left.rows_)
     assert narrow.error_bound_ > 1e-3  # the nodes are too far apart for it, and it says so

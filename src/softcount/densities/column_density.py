@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from softcount.densities.binned import BinnedDensity, level_for
+from softcount.densities.binned import LINEAR, BinnedDensity, level_for
 from softcount.densities.dyadic_bins import bins_of
 from softcount.densities.near_sums import DIGITS, Images, near_cdf, near_log_density
 from softcount.densities.reflection import OPEN, Reflection
@@ -45,7 +45,11 @@ class ColumnDensity:
     @property
     def error(self) -> float:
         """The most by which a density can be wrong, as a share of the peak; rounding apart."""
-        return 0.0 if self.binned is None else self.binned.error
+        binned = 0.0 if self.binned is None else self.binned.error
+        if self.points.level is None:
+            return binned
+        second = self.kernel.bends[0] if self.kernel.bends else np.inf
+        return binned + LINEAR * second * (2.0**self.points.level / self.h) ** 2
 
     @cached_property
     def reach(self) -> float:

@@ -40,11 +40,11 @@ class DensityRows:
         """A weight for each row."""
         return np.ones(len(self.cells)) if self.weights is None else self.weights
 
-    def plus(self, other: DensityRows) -> DensityRows:
-        """The rows of both; very many rows of one column become the nodes of a grid."""
+    def plus(self, other: DensityRows, every: bool) -> DensityRows:
+        """The rows of both; unless `every` one is wanted, very many of one column become the nodes of a grid."""
         if self.cells.shape[1] == 1:
             points = self.column(0).plus(other.column(0))
-            if len(points.values) > MOST_POINTS:
+            if len(points.values) > MOST_POINTS and not every:
                 points = compressed(points)
             return DensityRows(points.values[:, None], points.weights, points.level)
         cells = np.concatenate([self.cells, other.cells])
@@ -62,9 +62,9 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
     best leave-one-out likelihood). Several columns have a bandwidth each, by the rule or given as a list.
 
     Gaussian and logistic kernels on more than 4,096 rows of one column are binned: a density is then wrong by at most
-    `error_bound_` of the peak, a millionth unless the rows were too many to be kept; with `exact` every sum is made, as
-    it always is in the far tails and for the other kernels. `bounds` are the ends of a column, such as (0, None), at
-    which the density is mirrored; for several columns a list of pairs.
+    `error_bound_` of the peak, less than a millionth unless many millions of rows came in parts. With `exact` every sum
+    is made, as it always is in the far tails and for the other kernels. `bounds` are the ends of a column, such as
+    (0, None), at which the density is mirrored; for several columns a list of pairs.
 
     Missing cells are no evidence: such rows are not learned from, and in a query the density is that of the other
     cells. Weights say how many rows one stands for. A plain column may come as an array, a list, a series or an Arrow
@@ -99,7 +99,7 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "rows_"):
             self._take(self._rows_of(X, sample_weight, reset=True))
         else:
-            self._take(self.rows_.plus(self._rows_of(X, sample_weight, reset=False)))
+            self._take(self.rows_.plus(self._rows_of(X, sample_weight, reset=False), self._wants_every_row()))
         return self
 
     def merge(self, other: KernelDensity) -> KernelDensity:
@@ -117,7 +117,7 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
         for name in ("n_features_in_", "feature_names_in_", "plain_column_"):
             if hasattr(self, name):
                 setattr(joined, name, getattr(self, name))
-        joined._take(self.rows_.plus(other.rows_))
+        joined._take(self.rows_.plus(other.rows_, self._wants_every_row()))
         return joined
 
     def _rows_of(self, X: Any, sample_weight: Any, reset: bool) -> DensityRows:
@@ -130,6 +130,10 @@ class KernelDensity(BaseEstimator):  # type: ignore[misc]
         if reset:
             self.plain_column_ = plain
         return DensityRows(cells, weights)
+
+    def _wants_every_row(self) -> bool:
+        """Whether sums are made over the rows themselves: a kernel with an end has its edges where they are."""
+        return bool(self.exact) or named_kernel(self.kernel).bends is None
 
     def _take(self, rows: DensityRows) -> None:
         self.rows_ = rows
