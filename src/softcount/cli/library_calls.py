@@ -275,14 +275,22 @@ def _from_model_file(path: str) -> Fitted | FittedNet:
     from softcount.files.model_file import load_model
     from softcount.files.text_part import refuse_vocabulary
     from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
 
     document, arrays = read(Path(path))
     if holds_centres(document):
         raise _centres(path, document, arrays)
+    if "density" in document:
+        raise ModelFileError(
+            f"{path}: a density, which commands have nothing to say of.\n"
+            f"  Use it in Python: softcount.load({path!r}).score_samples(x)"
+        )
     refuse_vocabulary(path, document)
     found = load_model(path, document, arrays)[0]
-    return found if isinstance(found, Fitted) else FittedNet.of(found)
+    if isinstance(found, Fitted):
+        return found
+    from softcount.fitted.fitted_net import FittedNet  # only who has a network pays for loading it
+
+    return FittedNet.of(found)
 
 
 def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelFileError:
