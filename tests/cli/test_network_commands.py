@@ -463,3 +463,30 @@ def test_what_is_for_networks_is_refused_by_other_models(tmp_path):
     refused(call("query", tmp_path / "m.sc", "--of", "sort", "--of", "colour"), 2, "networks")
     refused(call("predict", tmp_path / "m.sc", table, "--of", "colour"), 3, "no network")
     assert run("predict", tmp_path / "m.sc", table, "--of", "sort").stdout.startswith("predicted")
+
+
+# -- numbers that depend on numbers
+
+
+def test_numbers_along_a_line_are_shown_asked_for_and_drawn(tmp_path):
+    rng = random.Random(4)
+    rows = []
+    for _ in range(200):
+        sex, height = rng.choice("fm"), rng.gauss(170, 9)
+        rows.append((sex, f"{height:.2f}", f"{0.9 * height - (95 if sex == 'f' else 80) + rng.gauss(0, 4):.2f}"))
+    table, model = write_table(tmp_path / "people.csv", rows, ("sex", "height", "weight")), tmp_path / "m.sc"
+    run("fit", table, "--net", "sex>weight, height>weight", "-o", model)
+    page = run("show", model).stdout
+    assert "weight, given sex, height" in page and "height, sd " in page
+    found = {node["node"]: node for node in answer("show", model)["nodes"]}["weight"]
+    assert found["parents"] == ["sex", "height"] and [line["given"] for line in found["table"]] == [["f"], ["m"]]
+    assert np.array(found["parameters"]["coefficients"]) == pytest.approx(np.full((2, 1), 0.9), abs=0.15)
+    net = softcount.load(model)
+    mean = answer("query", model, "--of", "weight", "--given", "height=180", "--given", "sex=m")["mean"]
+    assert mean == pytest.approx(net.query("weight", {"height": 180.0, "sex": "m"}).mean, rel=1e-9)
+    assert mean == pytest.approx(82, abs=3)
+    lines = sheet(run("predict", model, table, "--of", "weight").stdout)
+    right = net.predict({"sex": [rows[0][0]], "height": [float(rows[0][1])]}, "weight")[0]
+    assert float(next(iter(lines[0].values()))) == pytest.approx(right, rel=1e-4)
+    held = sheet(run("sample", model, "-n", "50", "--given", "height=180").stdout)
+    assert {float(line["height"]) for line in held} == {180.0} and len({line["weight"] for line in held}) > 1

@@ -51,8 +51,9 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
     how to find them: "naive", "tan", "joint" (with y), "chow-liu", "search" (by `criterion`, "bic" or "bdeu"). `hidden`
-    names nodes that no column shows with the number or the names of their levels. Numbers that something depends on are
-    cut into levels (`cut` says how many, or where); other numbers follow their parents by the family of their kind.
+    names nodes that no column shows with the number or the names of their levels. Numbers that levels depend on are cut
+    into levels (`cut` says how many, or where); other numbers follow levels by the family of their kind, and normal
+    numbers follow each other along straight lines.
 
     >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
     >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
@@ -234,7 +235,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
         fitted = self.fitted_
         kinds: dict[Key, Any] = {node.key: node.family for node in fitted.net.each if node.columns}
-        kinds |= dict.fromkeys(fitted.net.cuts, "normal")
+        lines = [node.key for node in fitted.net.each if node.family.number_parents]
+        kinds |= dict.fromkeys([*fitted.net.cuts, *lines], "normal")
         own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
         return type(self)(**self.get_params(deep=False) | own).fit(
             X, y if y is not None else fitted.target, sample_weight

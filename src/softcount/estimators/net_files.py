@@ -55,7 +55,7 @@ def fitted_from(network: Network) -> FittedNet:
 def network_of(fitted: FittedNet) -> Network:
     """Graph, levels and tables of a fitted network, which must be all of levels."""
     net = fitted.net
-    numbers = [str(own.node.key) for own in net.stacks]
+    numbers = [str(key) for key in net.levels_above]
     if numbers:
         raise DataError(
             f"{', '.join(numbers)}: a network file has tables of levels only. "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families import Family
 from softcount.fitted.fitted_net import FittedNet
 from softcount.models.base import GraphModel
 from softcount.models.net import Net, levels_of
@@ -24,27 +25,32 @@ class OtherNetwork:
     """A network that is a prior or a start: levels and parents by node, and arrays with an axis for every parent.
 
     `tables` are of nodes with levels and end in an axis of the node's own: counts, or shares that are worth an imagined
-    row in every configuration. `numbers` are the parameters of the other nodes.
+    row in every configuration. `numbers` are the families and parameters of the other nodes.
     """
 
     levels: Mapping[Key, Sequence[Any]]
     parents: Mapping[Key, Sequence[Key]]
     tables: Mapping[Key, np.ndarray]
-    numbers: Mapping[Key, Mapping[str, np.ndarray]]
+    numbers: Mapping[Key, tuple[Family, Mapping[str, np.ndarray]]]
     cuts: Collection[Key] = ()
     counted: bool = False
 
     def laid(self, model: Net, key: Key, array: np.ndarray, own: bool, what: str) -> np.ndarray:
         """(configurations x rest) in the order of this model's parents and levels; of those it lacks, the mean."""
-        axes = [model.graph.names[parent] for parent in model.graph.parents[model.graph.place(key)]]
-        if set(axes) != set(self.parents[key]):
+        parents = [model.graph.names[parent] for parent in model.graph.parents[model.graph.place(key)]]
+        if set(parents) != set(self.parents[key]):
             raise DataError(f"{what}: node {key!r} has other parents there than here.")
-        turned = array.transpose([*(self.parents[key].index(name) for name in axes), *range(len(axes), array.ndim)])
+        for name in (key, *parents):
+            if (name in self.levels) != (levels_of(model.nodes[name]) is not None):
+                raise DataError(f"{what}: {name!r} has levels in one network and is a number in the other.")
+        before, axes = ([name for name in own if name in self.levels] for own in (self.parents[key], parents))
+        turned = array.transpose([*(before.index(name) for name in axes), *range(len(axes), array.ndim)])
         known = [*axes, key] if own else axes
         rest = array.shape[len(known) :]
-        padded = np.pad(turned, [*((0, 1) for _ in known), *((0, 0) for _ in rest)], mode="mean")
-        picks = [self._places(model.nodes[name]) for name in known]
-        return np.asarray(padded[np.ix_(*picks, *map(range, rest))].reshape(model.nodes[key].setting.groups, -1, *rest))
+        room = [(0, 0), *((0, 1) for _ in known), *((0, 0) for _ in rest)]
+        padded = np.pad(turned[None], room, mode="mean")  # an axis in front, because a number alone has none
+        picks = [[0], *(self._places(model.nodes[name]) for name in known), *map(range, rest)]
+        return np.asarray(padded[np.ix_(*picks)].reshape(model.nodes[key].setting.groups, -1, *rest))
 
     def _places(self, node: Node) -> list[int]:
         """Where the levels of a node are here; the place after the last for one that is not."""
@@ -73,16 +79,19 @@ def other_network(said: Any, shares: bool = False) -> OtherNetwork | None:
     net, known = fitted.net, fitted.levels
     sizes = {key: len(levels) for key, levels in known.items()}
     parents = _parents(net.graph)
-    above = {key: [sizes[name] for name in own] for key, own in parents.items() if all(name in sizes for name in own)}
+    above = {key: [sizes[name] for name in own if name in sizes] for key, own in parents.items()}
     counted = fitted.counts.rows > 0
     tables = {
         key: (fitted.params[key]["probability"] if shares else _believed(fitted, key)).reshape(*above[key], sizes[key])
         for key in known
     }
     numbers = {
-        key: {name: np.asarray(own).reshape(*above[key], *np.shape(own)[1:]) for name, own in params.items()}
+        key: (
+            net.nodes[key].family,
+            {name: np.asarray(own).reshape((*above[key], *np.shape(own)[1:])) for name, own in params.items()},
+        )
         for key, params in fitted.params.items()
-        if key not in known and key in above
+        if key not in known
     }
     return OtherNetwork(known, parents, tables, numbers, list(net.cuts), counted)
 
@@ -164,8 +173,9 @@ def _start_from(model: GraphModel, other: OtherNetwork) -> dict[Key, Any]:
             table = other.laid(model, key, other.tables[key], True, "init")
             found[key] = table / table.sum(axis=1, keepdims=True)
         elif key in other.numbers:
-            own = other.numbers[key]
-            found[key] = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
+            family, own = other.numbers[key]
+            laid = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
+            found[key] = model.nodes[key].family.as_named(laid, family)
     return found
 
 

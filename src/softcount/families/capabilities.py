@@ -111,6 +111,10 @@ class Capabilities:
         """The numbers that it follows."""
         return ()
 
+    def as_named(self, params: Params, was: Family) -> Params:
+        """Public parameters of the same family that named the numbers it follows in another order."""
+        return params
+
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Intercepts, (groups x number parents) coefficients and variances around the line, in counting units."""
         raise NotImplementedError

@@ -158,6 +158,10 @@ class Linear(Family):
 
     # -- what it says
 
+    def as_named(self, params: Params, was: Family) -> Params:
+        order = [was.number_parents.index(key) for key in self.parents]
+        return {**params, "coefficients": params["coefficients"][..., order]}
+
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return params["line"][:, 0], params["line"][:, 1:], params["variance"]
 

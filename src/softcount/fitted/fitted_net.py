@@ -17,17 +17,21 @@ from softcount.fitted.given_cells import warn_of_given
 from softcount.fitted.net_evidence import (
     LevelPlaces,
     exact_codes,
+    is_sure,
     level_number,
     level_places,
     likelihoods,
     mapping,
+    share_between,
     split,
     with_certain_levels,
     with_factors,
 )
+from softcount.fitted.net_numbers import NumberNode
 from softcount.learn.learned import Learned
 from softcount.models.net import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
+from softcount.models.number_parts import NumberPart
 from softcount.networks.ask import Questions
 from softcount.networks.row_evidence import Evidence
 from softcount.numerics.twofold import Twofold
@@ -105,11 +109,12 @@ class FittedNet(Learned):
             ready = self.net.prepare(task())
             yield ready, self.evidence(ready)
 
-    def evidence(self, ready: NetRows) -> Evidence:
-        """What rows show of the discrete nodes, and what their numbers say of them."""
+    def evidence(self, ready: NetRows, but: int | None = None) -> Evidence:
+        """What rows show of the discrete nodes, and what their numbers say of them; one leaf may be left out."""
         found = Evidence(ready.codes)
-        for logs, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
-            if scope:
+        factors = self.net.factors(self.compiled, ready)
+        for place, (logs, scope) in enumerate(zip(factors, self.net.parents_of_leaves, strict=True)):
+            if scope and place != but:
                 found = with_factors(found, scope, logs)
         return found
 
@@ -137,27 +142,17 @@ class FittedNet(Learned):
 
     def means(self, table: Table, of: Key) -> np.ndarray:
         """The expected value of a number in each row, given the rest of it."""
-        place, leaf = self._leaf(of)
-        means = leaf.family.moments(self.params[of])[0]
-        parts = [self._shares(place, self._without(place, ready)) @ means for ready, _ in self.rows(table)]
+        number, parts = self.number(of), []
+        for ready, _ in self.rows(table):
+            shares = self._shares(number, self.evidence(*number.hidden_in(ready)))
+            parts.append((shares * number.means(ready.leaves[number.leaf])).sum(axis=1))
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _without(self, place: int, ready: NetRows) -> Evidence:
-        """What rows say of the discrete nodes, one leaf left out."""
-        found = Evidence(ready.codes)
-        for other, (logs, scope) in enumerate(
-            zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True)
-        ):
-            if scope and other != place:
-                found = with_factors(found, scope, logs)
-        return found
-
-    def _shares(self, place: int, evidence: Evidence) -> np.ndarray:
-        """(rows x configurations) of the parents of a leaf."""
-        scope = self.net.parents_of_leaves[place]
-        if not scope:
+    def _shares(self, number: NumberNode, evidence: Evidence) -> np.ndarray:
+        """(rows x configurations) of what the leaf of a number depends on."""
+        if not number.scope:
             return np.ones((evidence.rows, 1))
-        found = self.questions.posterior(scope, evidence).reshape(evidence.rows, -1)
+        found = self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1)
         if (found.sum(axis=1) <= 0).any():
             raise impossible()
         return found
@@ -181,11 +176,9 @@ class FittedNet(Learned):
             raise DataError(f"{of!r} is a number, which has no levels. Ask query or predict for its value.")
         return self.net.places.index(place)
 
-    def _leaf(self, of: Key) -> tuple[int, Node]:
-        for place, own in enumerate(self.net.stacks):
-            if own.node.key == of:
-                return place, own.node
-        raise DataError(f"{of!r} is not a number of this network.")
+    def number(self, of: Key) -> NumberNode:
+        """A number, to be asked about."""
+        return NumberNode.of(of, self.net, self.estimates, self.compiled)
 
     def is_number(self, of: Key) -> bool:
         return self.net.graph.place(of) not in self.net.places
@@ -193,27 +186,32 @@ class FittedNet(Learned):
     # -- asking
 
     def given(self, given: Any) -> Evidence:
-        """One row that shows what is given."""
+        """What is given says of the discrete nodes, as one row."""
+        return self._shown(given)[1]
+
+    def _shown(self, given: Any) -> tuple[NetRows, Evidence]:
+        """One row that shows what is given, and what it says of the discrete nodes."""
         known = mapping(given)
         sure, soft = split(self.net, known)
         codes = exact_codes(self.net, self._level_places, sure)
-        found = self._read(sure) if codes is None else Evidence(codes)
+        ready = self._read(sure) if codes is None else self._row_of(codes)
+        found = self.evidence(ready) if codes is None else Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
         found = replace(found, likelihoods=by_level)
-        for key, (low, high) in ranges.items():
-            place, leaf = self._leaf(key)
-            params = self.params[key]
+        for key, ends in ranges.items():
+            number = self.number(key)
+            number.refuse_range_beside(known)
             with np.errstate(divide="ignore"):
-                logs = np.log(leaf.family.cdf(params, high) - leaf.family.cdf(params, low))
-            if self.net.parents_of_leaves[place]:
-                found = with_factors(found, self.net.parents_of_leaves[place], logs[None])
-        return found
+                logs = np.log(share_between(*number.spread(ready), ends))
+            if number.scope:
+                found = with_factors(found, number.scope, logs[None])
+        return ready, found
 
     @cached_property
     def _level_places(self) -> LevelPlaces:
         return level_places(self.net)
 
-    def _read(self, sure: Mapping[Key, Any]) -> Evidence:
+    def _read(self, sure: Mapping[Key, Any]) -> NetRows:
         """One row that shows what is certain, read as any table is."""
         columns = {
             spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
@@ -223,8 +221,16 @@ class FittedNet(Learned):
         chunk: Chunk = next(task() for task in table.tasks())
         warn_of_given(table, {key: value for key, value in sure.items() if columns.get(key, [None])[0] is not None})
         ready = self.net.prepare(chunk)
-        ready = replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
-        return self.evidence(ready)
+        return replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
+
+    def _row_of(self, codes: np.ndarray) -> NetRows:
+        """One row that shows these levels, and no number."""
+        return NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+
+    @cached_property
+    def _unseen_leaves(self) -> list[Any]:
+        """The leaves of one row that shows no number."""
+        return self._read({}).leaves if self.net.stacks else []
 
     def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
         """Whether a cut number is given by the name of an interval."""
@@ -239,11 +245,14 @@ class FittedNet(Learned):
             self.net.graph.place(name)
             if name in known and not isinstance(known[name], Mapping):
                 raise DataError(f"{name!r} is both asked for and given.")
-        evidence = self.given(known)
+        ready, evidence = self._shown(known)
+        for name in known:
+            if self.is_number(name) and not is_sure(known[name]):
+                self.number(name).refuse_range_beside(asked)
         if not several:
-            return self._one(of, evidence)
+            return self._one(of, ready, evidence)
         if each:
-            return {name: self._one(name, evidence) for name in asked}
+            return {name: self._one(name, ready, evidence) for name in asked}
         if any(self.is_number(name) for name in asked):
             raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
         nodes = [self._discrete(name) for name in asked]
@@ -254,11 +263,10 @@ class FittedNet(Learned):
             for place, share in np.ndenumerate(shares)
         }
 
-    def _one(self, of: Key, evidence: Evidence) -> Levels | Answer:
+    def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Levels | Answer:
         if self.is_number(of):
-            place, leaf = self._leaf(of)
-            own = leaf.family.scorable(self.estimates[of], leaf.setting)
-            return Answer(self._shares(place, evidence)[0], leaf.family, own)
+            number = self.number(of)
+            return Answer(self._shares(number, evidence)[0], *number.spread(ready))
         shares = self._sound(self.questions.posterior([self._discrete(of)], evidence)[0])
         return dict(zip(self.levels[of], map(float, shares), strict=True))
 
@@ -285,19 +293,24 @@ class FittedNet(Learned):
 
     def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
         """Columns of n new rows, nodes that are hidden among them; what is given is held."""
-        evidence = self.given(given)
+        ready, evidence = self._shown(given)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
             raise impossible()
         sure, soft = split(self.net, mapping(given))
         ranges = likelihoods(self.net, soft)[1]
+        for key in ranges:
+            self.number(key).refuse_draws_in_range()
         codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
         found: dict[Key, Any] = {}
         for new, place in enumerate(self.net.places):
             levels = list(levels_of(self.net.each[place]) or ())
             found[self.net.each[place].key] = [levels[code] for code in codes[:, new]]
-        for own, scope in zip(self.net.stacks, self.net.parents_of_leaves, strict=True):
+        for place, (own, scope) in enumerate(zip(self.net.stacks, self.net.parents_of_leaves, strict=True)):
             sizes = [self.net.sizes[node] for node in scope]
             groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
+            if isinstance(own, NumberPart):
+                found |= own.drawn(self.compiled[1][place], groups, ready.leaves[place][0][0], rng)
+                continue
             values = self._drawn_numbers(own.node, groups, ranges.get(own.node.key), rng)
             whole = self.schema[own.node.key].kind is Kind.COUNT
             found[own.node.key] = np.asarray(values, np.int64) if whole else values
@@ -376,12 +389,13 @@ class FittedNet(Learned):
                     shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
                     values = np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)]
                     found.setdefault(node.key, []).append((rows + ready.start, values))
-            for place, own in enumerate(self.net.stacks):
-                rows = np.flatnonzero(np.isnan(own.column(chunk)))
-                if len(rows):
-                    means = own.node.family.moments(self.params[own.node.key])[0]
-                    values = self._shares(place, evidence.take(rows)) @ means
-                    found.setdefault(own.node.key, []).append((rows + ready.start, values))
+            for key in self.net.levels_above:
+                number = self.number(key)
+                for place, column in enumerate(number.holes(chunk).T):
+                    rows = np.flatnonzero(column)
+                    if len(rows):
+                        values = number.fill(self._shares(number, evidence.take(rows)), chunk, rows, place)
+                        found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
         return {key: (rows, values) for key, (rows, values) in joined.items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families import Family, Params
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.networks.row_evidence import Evidence
@@ -36,11 +37,12 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
     soft: dict[Key, Any] = {}
     for key, value in given.items():
         net.graph.place(key)
-        (sure if _is_sure(value) else soft)[key] = value
+        (sure if is_sure(value) else soft)[key] = value
     return sure, soft
 
 
-def _is_sure(value: Any) -> bool:
+def is_sure(value: Any) -> bool:
+    """Whether what is given of a node is one level or number."""
     return isinstance(value, SURE) or not isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray))
 
 
@@ -144,6 +146,12 @@ def _range(key: Key, ends: Any) -> tuple[float, float]:
     if not low <= high:
         raise DataError(f"the range of {key!r} runs from {low:g} to {high:g}, which holds nothing.")
     return low, high
+
+
+def share_between(family: Family, params: Params, ends: tuple[float, float]) -> np.ndarray:
+    """The probability, in every group, of a number from one end to the other, both of them within."""
+    low = np.ceil(ends[0]) - 1.0 if family.whole_numbers else ends[0]
+    return np.asarray(family.cdf(params, ends[1]) - family.cdf(params, low))
 
 
 def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:

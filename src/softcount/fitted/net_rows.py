@@ -7,7 +7,6 @@ exactly. In a star this is what naive Bayes says of each column, whatever the or
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,29 +17,50 @@ from softcount.errors import DataError
 from softcount.fitted.fitted_net import FittedNet, impossible
 from softcount.fitted.net_evidence import level_number, with_factors
 from softcount.models.net import NetRows
+from softcount.models.number_parts import NumberPart
 from softcount.networks.row_evidence import Evidence
 from softcount.table import Table
 from softcount.table.schema import Key
 
 
-def step_by_step(fitted: FittedNet, ready: NetRows, but: Key | None = None) -> Iterator[tuple[Key, Evidence]]:
-    """What the first node shows, then the first two, and so on, parents before children; one node may be left out."""
+def step_by_step(
+    fitted: FittedNet, ready: NetRows, but: Key | None = None
+) -> Iterator[tuple[Key, Evidence, np.ndarray]]:
+    """What the first node shows, then the first two, and so on, parents before children; one node may be left out.
+
+    With each comes the log-density of the numbers shown so far that depend on no level.
+    """
     net = fitted.net
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
-    leaves = {own.node.key: place for place, own in enumerate(net.stacks)}
-    factors = net.factors(fitted.compiled, ready)
-    found = Evidence(np.full_like(ready.codes, -1))
+    factors, shown = net.factors(fitted.compiled, ready), dict[int, np.ndarray]()
+    codes, before = np.full_like(ready.codes, -1), set[Key]()
     for place in net.graph.order:
         key = net.each[place].key
         if key == but:
             continue
+        before.add(key)
         if key in number:
-            codes = found.codes.copy()
+            codes = codes.copy()
             codes[:, number[key]] = ready.codes[:, number[key]]
-            found = replace(found, codes=codes)
-        elif net.parents_of_leaves[leaves[key]]:
-            found = with_factors(found, net.parents_of_leaves[leaves[key]], factors[leaves[key]])
-        yield key, found
+        else:
+            leaf = fitted.number(key).leaf
+            shown[leaf] = _shown_part(fitted, ready, leaf, before, factors[leaf])
+        found, alone = Evidence(codes), np.zeros(ready.n_rows)
+        for leaf, logs in shown.items():
+            scope = net.parents_of_leaves[leaf]
+            found, alone = (with_factors(found, scope, logs), alone) if scope else (found, alone + logs[:, 0])
+        yield key, found, alone
+
+
+def _shown_part(fitted: FittedNet, ready: NetRows, leaf: int, known: set[Key], whole: np.ndarray) -> np.ndarray:
+    """The log-densities of a leaf of which only these numbers are known; `whole` are those of all of it."""
+    own = fitted.net.stacks[leaf]
+    hidden = [place for place, node in enumerate(own.nodes) if node.key not in known]
+    if not hidden or not isinstance(own, NumberPart):
+        return whole
+    found = np.zeros_like(whole)
+    own.score(own.hiding(ready.leaves[leaf], hidden), fitted.compiled[1][leaf], found)
+    return found
 
 
 def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> dict[Hashable, np.ndarray]:
@@ -58,7 +78,7 @@ def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None
 def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> dict[Hashable, np.ndarray]:
     before = Evidence(np.full_like(ready.codes, -1))
     shares: dict[Hashable, np.ndarray] = {ROOT: fitted.questions.posterior([node], before)}
-    for key, evidence in step_by_step(fitted, ready, but=of):
+    for key, evidence, _ in step_by_step(fitted, ready, but=of):
         shares[key] = fitted.questions.posterior([node], evidence)
     last = next(reversed(shares.values()))
     if (last.sum(axis=1) <= 0).any():
@@ -96,21 +116,18 @@ def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
 def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> dict[Key, np.ndarray]:
     net = fitted.net
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
-    leaves = {own.node.key: place for place, own in enumerate(net.stacks)}
-    factors = net.factors(fitted.compiled, ready)
     found, before = {}, np.zeros(ready.n_rows)
-    for key, evidence in step_by_step(fitted, ready):
-        logs = fitted.questions.log_evidence(evidence)
+    for key, evidence, alone in step_by_step(fitted, ready):
+        logs = fitted.questions.log_evidence(evidence) + alone
         with np.errstate(invalid="ignore"):
             own = np.nan_to_num(before - logs, nan=0.0, posinf=np.inf, neginf=-np.inf)
         before = logs
         if key in number:
             seen = ready.codes[:, number[key]] >= 0
         else:
-            place = leaves[key]
-            own = own if net.parents_of_leaves[place] else -factors[place][:, 0]
-            own = own - net.stacks[place].base(ready.leaves[place])
-            seen = net.stacks[place].there(ready.leaves[place])
+            at = fitted.number(key)
+            own = own - at.stack.base(ready.leaves[at.leaf])
+            seen = at.stack.there(ready.leaves[at.leaf], at.want)
         found[key] = np.where(seen, own - usual[key], 0.0)
     return found
 
@@ -125,8 +142,8 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
         parents = joint.sum(axis=-1, keepdims=True)
         share = joint / np.where(parents > 0, parents, 1.0)
         found[net.each[place].key] = float(-xlogy(joint, share).sum())
-    for own, scope in zip(net.stacks, net.parents_of_leaves, strict=True):
+    for key, scope in net.levels_above.items():
         shares = fitted.questions.posterior(scope, nothing)[0].ravel() if scope else np.ones(1)
-        mean = own.node.family.average_surprise(fitted.estimates[own.node.key], own.node.setting)
-        found[own.node.key] = float(shares @ np.asarray(mean))
+        node = net.nodes[key]
+        found[key] = float(shares @ np.asarray(node.family.average_surprise(fitted.estimates[key], node.setting)))
     return found

@@ -65,10 +65,12 @@ def learned(  # noqa: PLR0913 - what a fit is made of
 ) -> Learned:
     """The parameters of a model of given structure, from prepared rows."""
     seen = or_empty(sum_of(model.seen(part) for part in ready))
-    imagined = Imagined(model.nodes.hypers(seen, priors), plug(plan.how))
+    holes = any(model.holes_in(part) for part in ready)
+    shown = or_empty(sum_of(model.shown(part) for part in ready)) if holes else seen
+    imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
     problem = Problem(model, imagined, ready, runner)
     reached, found, agreed = None, list(notes), None
-    if any(model.holes_in(part) for part in ready):
+    if holes:
         with one_blas_thread():
             result = _climbed(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)

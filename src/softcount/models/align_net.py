@@ -74,8 +74,8 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
     arrays: dict[Hashable, Twofold] = {}
     for place, node in enumerate(new.each):
         was = old.nodes[node.key]
-        parents = [new.graph.names[parent] for parent in new.graph.parents[place]]
-        before = [old.graph.names[parent] for parent in old.graph.parents[old.graph.number[node.key]]]
+        parents = _levels_above(new, place)
+        before = _levels_above(old, old.graph.number[node.key])
         if levels_of(node) is None:
             stats = node.family.moved(counts.arrays[node.key], was.family, was.setting, node.setting)
             own = None
@@ -91,12 +91,14 @@ def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, 
     for place, node in enumerate(new.each):
         alpha = hypers[node.key].get("alpha", np.zeros(0))
         if levels_of(node) is not None and alpha.ndim == 2:
-            parents, before = (
-                [net.graph.names[parent] for parent in net.graph.parents[at]]
-                for net, at in ((new, place), (old, old.graph.number[node.key]))
-            )
+            parents, before = _levels_above(new, place), _levels_above(old, old.graph.number[node.key])
             found[node.key] = {"alpha": _laid(alpha, old, new, before, parents, node.key)}
     return found
+
+
+def _levels_above(net: Net, place: int) -> list[Any]:
+    """The discrete parents of a node, whose levels its groups are."""
+    return [net.graph.names[parent] for parent in net.graph.parents[place] if parent in net.places]
 
 
 def _laid(half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any) -> np.ndarray:

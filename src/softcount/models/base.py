@@ -195,6 +195,10 @@ class GraphModel(Model):
         return None
 
     @abstractmethod
+    def shown(self, ready: Any) -> Counts:
+        """The same with numbers of unknown group in the first one, so that all of them are there: for priors."""
+
+    @abstractmethod
     def holes_in(self, ready: Any) -> bool:
         """Whether EM has something to guess in these rows."""
 

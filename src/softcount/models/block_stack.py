@@ -156,6 +156,9 @@ class Block(Stack):
             high[g], low[g] = pair.hi[0], pair.lo[0]
         return {self.name: Twofold(high, low)}
 
+    def unsettled(self, data: Data) -> np.ndarray | bool:
+        return np.asarray(data[1].any(axis=1))
+
     def expect(
         self, data: Data, compiled: Densities, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
@@ -207,17 +210,23 @@ class Block(Stack):
 
 def densities(form: Form, units: np.ndarray) -> Densities:
     """Densities from means, covariances and what makes them Student's, in counting units."""
-    anchors, scales = units
+    scales = units[1]
     mean, covariance, student = form
-    at = mean / scales + anchors
-    step, rest = two_sum(at, np.broadcast_to(-anchors, at.shape))
-    centres = np.stack([at, (mean - step * scales) - rest * scales], axis=1)
+    centres = centres_of(mean, units)
     unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     lower = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
     dets = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
     roots = np.ascontiguousarray(np.tril(np.linalg.inv(lower)) / unit[:, None, :])
     eta = None if student else product_form(mean, unit, roots, np.log(scales).sum() - dets)
     return Densities(centres, np.ascontiguousarray(covariance), roots, dets, eta, student)
+
+
+def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """(groups, 2, d) means in the user's units, and what rounding them left over in counting ones."""
+    anchors, scales = units
+    at = mean / scales + anchors
+    step, rest = two_sum(at, np.broadcast_to(-anchors, at.shape))
+    return np.stack([at, (mean - step * scales) - rest * scales], axis=1)
 
 
 def product_form(mean: np.ndarray, unit: np.ndarray, roots: np.ndarray, heights: np.ndarray) -> np.ndarray | None:

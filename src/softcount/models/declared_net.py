@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Categorical, Setting
+from softcount.families import Categorical, Linear, Setting
 from softcount.models.declared import Declared, nodes_of
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
@@ -61,7 +61,7 @@ class DeclaredNet:
         """The network of a table, and what is to be said of it."""
         schema = settled.schema
         notes: list[str] = []
-        columns = {node.key: node for node in nodes_of(schema, self.declared, 1, None, FLOOR)}
+        columns = {x.key: _blanked(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
         hidden = self._hidden(columns)
         known = {**self._class(settled), **columns, **hidden}
         graph = self.graph if self.shape is None else self.shape(tuple(known))
@@ -77,10 +77,15 @@ class DeclaredNet:
         if left:
             notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
         self._refuse_left_out(graph)
-        nodes = tuple(known[name] for name in graph.names)
+        nodes = tuple(_following(known[name], graph, known, schema) for name in graph.names)
         _refuse_empty(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
+        notes += [
+            f"only numbers depend on {key!r}: declared normal, it would not be cut."
+            for key in cuts
+            if key not in self.cut and _only_numbers_below(graph, graph.number[key], nodes)
+        ]
         target = self.target if self.target in graph.number else None
         return Net(schema, graph, nodes, Kernels(self.cells), cuts, target), notes
 
@@ -124,10 +129,7 @@ class DeclaredNet:
             if levels_of(known[key]) is not None:
                 raise DataError(f"cut names {key!r}, which has levels of its own. Numbers are cut.")
         numbers = {key for key, node in known.items() if levels_of(node) is None}
-        if graph is None:
-            return numbers
-        parents = {graph.names[parent] for own in graph.parents for parent in own}
-        return numbers & (parents | set(self.cut))
+        return numbers if graph is None else _needed_as_levels(graph, known, numbers, set(self.cut))
 
     def _cuts(
         self,
@@ -180,6 +182,49 @@ def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
         f"hidden: {key!r} has a number of levels (1 or more, at most {MOST_LEVELS:,}), their names, or 'auto', "
         f"not {said!r}."
     )
+
+
+def _blanked(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
+    """The node with what a hole is taken for before anything is known of its group, where its family needs that."""
+    places = [schema.places[column] for column in node.columns]
+    if node.family.exact or any(place.store != "reals" for place in places):
+        return node
+    slots: Any = [place.slot for place in places] if node.family.alone else places[0].slot
+    columns = [chunk.reals[:, slots] for chunk in chunks]
+    weights = [np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks]
+    return replace(node, setting=replace(node.setting, blank=node.family.blank(columns, weights, node.setting)))
+
+
+def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], said: set[Key]) -> set[Key]:
+    """Those that were to be cut, that levels depend on, or that no straight line can start from; children first."""
+    found = numbers & said
+    for place in reversed(graph.order):
+        key = graph.names[place]
+        below = {graph.names[child] for child in graph.children[place]}
+        if key in numbers and below and (below - numbers or below & found or not known[key].family.joins_numbers):
+            found.add(key)
+    return found
+
+
+def _only_numbers_below(graph: Graph, place: int, nodes: Sequence[Node]) -> bool:
+    below = graph.children[place]
+    return bool(below) and all(levels_of(nodes[child]) is None for child in below)
+
+
+def _following(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Schema) -> Node:
+    """The node itself; where it depends on numbers, along a straight line of them."""
+    above = tuple(graph.names[parent] for parent in graph.parents[graph.number[node.key]])
+    numbers = tuple(key for key in above if levels_of(known[key]) is None)
+    if not numbers:
+        return node
+    if not node.family.joins_numbers:
+        raise DataError(
+            f"{node.key!r} depends on the number {numbers[0]!r}, but is {node.family.title}: only a normal number can. "
+            f"Declare it normal (kinds={{{node.key!r}: 'normal'}}), or cut the other into levels "
+            f"(cut={{{numbers[0]!r}: 5}})."
+        )
+    fields = [schema[key] for key in (node.key, *numbers)]
+    return Node(node.key, (node.key,), *Linear(numbers).set_up(node.key, fields, 1, FLOOR))
 
 
 def _labels(chunks: Sequence[Chunk]) -> np.ndarray | None:

@@ -1,12 +1,13 @@
 """A Bayesian network: discrete nodes that depend on each other, and columns of any family that depend on them.
 
-A node has a group for every configuration of its parents. Rows become counts as everywhere; what a row does not show,
+A node has a group for every configuration of its discrete parents. Numbers that depend on numbers are normal given the
+levels they depend on (`number_parts.py`). Rows become counts as everywhere; what a row does not show,
 hidden nodes among it, is shared out by what the tables say of it (`networks/expect.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -20,11 +21,12 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.families.filing import number, whole
 from softcount.models.base import Assign, GraphModel, register_model
-from softcount.models.nodes import Imagined, Node, Nodes, Params
+from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
+from softcount.models.number_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import stack_apart
 from softcount.models.tiles import end_to_end, rows_of
-from softcount.networks.expect import RowsWithHoles
+from softcount.networks.expect import Expected, RowsWithHoles
 from softcount.networks.graph import Graph
 from softcount.networks.network import in_words
 from softcount.numerics.twofold import Twofold
@@ -57,8 +59,21 @@ class NetRows:
         net = self.model
         return RowsWithHoles.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
 
+    @cached_property
+    def settled(self) -> list[tuple[Twofold, np.ndarray, Any]]:
+        """For each leaf, statistics of rows that no parameter changes, the other rows, and those for its stack."""
+        found, net = [], self.model
+        for own, data, scope in zip(net.stacks, self.leaves, net.parents_of_leaves, strict=True):
+            known = np.where(own.unsettled(data), -1, self.known(scope)).astype(np.int32)
+            total = own.count_labelled(data, known, self.weights, net.configurations(scope))[own.name]
+            left = np.flatnonzero(known < 0)
+            found.append((total, left, rows_of(data, left)))
+        return found
+
     def known(self, scope: tuple[int, ...]) -> np.ndarray:
         """The configuration of these nodes in each row; -1 where one of them was not seen."""
+        if not scope:
+            return np.zeros(self.n_rows, dtype=np.int64)
         found = self.codes[:, scope[0]]
         for node in scope[1:]:
             found = found * self.model.sizes[node] + self.codes[:, node]
@@ -104,16 +119,18 @@ class Net(GraphModel):
 
     def _check_parents(self) -> None:
         for place, own in enumerate(self.graph.parents):
-            for parent in own:
-                if levels_of(self.each[parent]) is None:
-                    child, name = self.graph.names[place], self.graph.names[parent]
-                    raise DataError(
-                        f"{child!r} depends on {name!r}, which is a number. Cut it into levels (cut={{{name!r}: 5}}), "
-                        f"or turn the edge round."
-                    )
+            numbers = [self.each[parent] for parent in own if levels_of(self.each[parent]) is None]
+            follows = tuple(node.key for node in numbers)
+            if follows != self.each[place].family.number_parents or not all(x.family.joins_numbers for x in numbers):
+                child = self.graph.names[place]
+                name = next((key for key in follows), child)
+                raise DataError(
+                    f"{child!r} depends on {name!r}, which is a number. Cut it into levels (cut={{{name!r}: 5}}), "
+                    f"or turn the edge round."
+                )
 
     def _groups(self) -> list[int]:
-        sizes = [len(levels_of(node) or ()) for node in self.each]
+        sizes = [len(levels_of(node) or (0,)) for node in self.each]
         return [prod(sizes[parent] for parent in own) for own in self.graph.parents]
 
     # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
@@ -151,16 +168,43 @@ class Net(GraphModel):
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
-        """The leaves: columns that are no levels, each by itself."""
-        keys = {self.each[place].key for place in self.places}
-        return tuple(stack_apart(x, self.schema, self.kernels) for x in self.nodes.bundles if x.name not in keys)
+        """The leaves: columns that are no levels, each by itself but for numbers that edges join."""
+        bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
+        numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
+        joined = joined_numbers({node.key: node.family.number_parents for node in numbers})
+        parts = [self._part([bundles.pop(key) for key in keys]) for keys in joined]
+        return *(stack_apart(bundle, self.schema, self.kernels) for bundle in bundles.values()), *parts
+
+    def _part(self, bundles: Sequence[Bundle]) -> NumberPart:
+        """The leaf of numbers that edges join."""
+        keys = [bundle.nodes[0].key for bundle in bundles]
+        scope = self._scope(keys)
+        refuse_too_many(keys, [self.discrete.names[node] for node in scope], self.configurations(scope))
+        groups = own_groups(scope, self.sizes, [self.levels_above[key] for key in keys])
+        return NumberPart.of(bundles, self.schema, self.kernels, groups)
+
+    @cached_property
+    def levels_above(self) -> dict[Key, tuple[int, ...]]:
+        """For each number the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        number = {place: new for new, place in enumerate(self.places)}
+        return {
+            node.key: tuple(number[parent] for parent in self.graph.parents[place] if parent in number)
+            for place, node in enumerate(self.each)
+            if place not in number
+        }
+
+    def _scope(self, keys: Iterable[Key]) -> tuple[int, ...]:
+        """The discrete nodes that any of these numbers depends on."""
+        return tuple(dict.fromkeys(node for key in keys for node in self.levels_above[key]))
 
     @cached_property
     def parents_of_leaves(self) -> tuple[tuple[int, ...], ...]:
         """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
-        number = {place: new for new, place in enumerate(self.places)}
-        of = {node.key: self.graph.parents[place] for place, node in enumerate(self.each)}
-        return tuple(tuple(number[parent] for parent in of[x.node.key]) for x in self.stacks)
+        return tuple(self._scope(node.key for node in x.nodes) for x in self.stacks)
+
+    def configurations(self, scope: Sequence[int]) -> int:
+        """How many configurations some discrete nodes have."""
+        return prod(self.sizes[node] for node in scope)
 
     @cached_property
     def scopes(self) -> tuple[tuple[int, ...], ...]:
@@ -243,8 +287,10 @@ class Net(GraphModel):
     def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
         """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
         found = []
-        for own, data, params in zip(self.stacks, ready.leaves, compiled[1], strict=True):
-            scored = np.zeros((ready.n_rows, own.bundles[0].groups))
+        for own, data, params, scope in zip(
+            self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
+        ):
+            scored = np.zeros((ready.n_rows, self.configurations(scope)))
             own.score(data, params, scored)
             found.append(np.where(scored < IMPOSSIBLE, -np.inf, scored) if own.clamped else scored)
         return found
@@ -254,47 +300,37 @@ class Net(GraphModel):
     ) -> Counts:
         factors = self.factors(compiled, ready)
         hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
-        found = ready.holes.expect(compiled[0], hanging)
+        found = ready.holes.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
         alone = ready.base + sum(
             (f[:, 0] for f, scope in zip(factors, self.parents_of_leaves, strict=True) if not scope), 0.0
         )
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
-        for own, data, params, scope in zip(
-            self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
+        for own, scope, params, settled in zip(
+            self.stacks, self.parents_of_leaves, compiled[1], ready.settled, strict=True
         ):
-            arrays |= self._leaf_counts(own, data, params, ready, next(shares) if scope else None, scope)
+            posterior = next(shares) if scope else np.ones((ready.n_rows, 1))
+            arrays[own.node.key] = _leaf_counts(own, params, settled, posterior * ready.weights[:, None])
         likelihood = found.log_likelihood + float(np.where(ready.weights > 0, alone * ready.weights, 0.0).sum())
         return Counts(arrays, float(ready.weights.sum()), likelihood)
 
-    def _leaf_counts(
-        self, own: Stack, data: Any, params: Any, ready: NetRows, shares: np.ndarray | None, scope: tuple[int, ...]
-    ) -> dict[Hashable, Twofold]:
-        """A leaf's statistics: of rows that show its parents by their configuration, of the others by their shares."""
-        groups = own.bundles[0].groups
-        if shares is None:
-            shares = np.ones((ready.n_rows, 1))
-        known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
-        total = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, groups)
-        unknown = np.flatnonzero(known < 0)
-        if len(unknown):
-            members = np.ascontiguousarray(shares[unknown] * ready.weights[unknown, None])
-            soft = own.count(rows_of(data, unknown), members, params)
-            total = {name: total[name] + soft[name] for name in total}
-        return {own.node.key: total[own.name]}
-
     def gathered(self, counts: Counts) -> Counts:
         arrays: dict[Hashable, Twofold] = {}
-        leaves = {x.node.key: x for x in self.stacks}
+        for own in self.stacks:
+            arrays |= own.split(counts.arrays[own.node.key])
         for bundle in self.nodes.bundles:
-            if bundle.name in leaves:
-                arrays |= leaves[bundle.name].split(counts.arrays[bundle.name])
-            else:
+            if bundle.name not in arrays:
                 arrays[bundle.name] = counts.arrays[ROOT][self._cells[bundle.name]]
         return replace(counts, arrays=arrays)
 
     def seen(self, ready: NetRows) -> Counts:
-        """Counts by node of rows that show a node and all of its parents; the others are passed over."""
+        return self._seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
+
+    def shown(self, ready: NetRows) -> Counts:
+        return self._seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
+
+    def _seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
+        """Counts by node of rows that show a node and all of its parents; numbers by these groups, -1 being none."""
         totals = []
         for family in self.discrete.families:
             known, weights = ready.known(family), None if ready.alike else ready.weights
@@ -303,10 +339,9 @@ class Net(GraphModel):
                 known, weights = known[there], None if weights is None else weights[there]
             totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(totals)}
-        for own, data, scope in zip(self.stacks, ready.leaves, self.parents_of_leaves, strict=True):
-            known = ready.known(scope) if scope else np.zeros(ready.n_rows, dtype=np.int64)
-            found = own.count_labelled(data, np.asarray(known, dtype=np.int32), ready.weights, own.bundles[0].groups)
-            arrays[own.node.key] = found[own.name]
+        for own, data in zip(self.stacks, ready.leaves, strict=True):
+            labels = np.stack([groups[node.key] for node in own.nodes], axis=1).astype(np.int32)
+            arrays[own.node.key] = own.count_shown(data, labels, ready.weights)[own.name]
         return self.nodes.unstacked(self.gathered(Counts(arrays, float(ready.weights.sum()))))
 
     def unseen_notes(self, counts: Counts) -> list[str]:
@@ -332,7 +367,8 @@ class Net(GraphModel):
         return bool(self.hidden)
 
     def holes_in(self, ready: NetRows) -> bool:
-        return bool(ready.with_holes)
+        guessed = (own.unsettled(data) for own, data in zip(self.stacks, ready.leaves, strict=True))
+        return bool(ready.with_holes) or any(np.any(rows) for rows in guessed)
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
         from softcount.models.net_start import drawn_start
@@ -344,7 +380,7 @@ class Net(GraphModel):
         for part in ready:
             factors = self.factors(compiled, part)
             hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
-            row = part.holes.impossible(compiled[0], hanging)
+            row = part.holes.impossible(compiled[0], hanging) if self.places else None
             if row is not None:
                 return DataError(
                     f"row {part.start + row + 1} has probability zero under the network that EM starts from. "
@@ -399,6 +435,12 @@ def _refuse_shown_twice(net: Net) -> None:
             raise ModelFileError(f"node {node.key!r} is both cut and the class.")
         elif node.key not in {net.target, *net.cuts} and node.key in net.schema.by_key:
             raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
+
+
+def _leaf_counts(own: Stack, params: Any, settled: tuple[Twofold, np.ndarray, Any], members: np.ndarray) -> Twofold:
+    """A leaf's statistics: of rows that show all by their configuration, of the others by their shares."""
+    total, left, data = settled
+    return total + own.count(data, np.ascontiguousarray(members[left]), params)[own.name] if len(left) else total
 
 
 def _edges(said: Any) -> np.ndarray:

@@ -82,8 +82,8 @@ class Stack:
         """One node's own values: a column, or a block of them."""
         return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
 
-    def there(self, data: Any) -> np.ndarray:
-        """Which rows have something in the one column of this stack."""
+    def there(self, data: Any, node: int = 0) -> np.ndarray:
+        """Which rows have something in the one node of this stack."""
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float)
         return np.asarray(~np.isnan(values.reshape(len(values), -1)).all(axis=1))
 
@@ -137,6 +137,14 @@ class Stack:
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         """Statistics of rows of known class; the others are passed over."""
         return self.count(data, one_hot(labels, weights, groups), None)
+
+    def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
+        """Statistics of rows that show what is counted; (rows x nodes) `labels` are the group of each node there."""
+        return self.count_labelled(data, np.ascontiguousarray(labels[:, 0]), weights, self.bundles[0].groups)
+
+    def unsettled(self, data: Any) -> np.ndarray | bool:
+        """Which rows of known class are counted only as parameters tell."""
+        return any(node.family.hidden(node.key, False) for node in self.nodes)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
         """What was counted, by bundle."""

@@ -114,7 +114,10 @@ def add_graph(page: Page, fitted: FittedNet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeLines:
-    """A node's levels (None: it is a number), those of its parents, and the rows counted in each configuration."""
+    """A node's levels (None: it is a number), those of its parents, and the rows counted in each configuration.
+
+    Parents that are numbers have no levels: they are in `node.family.number_parents`.
+    """
 
     node: Node
     levels: Sequence[object] | None
@@ -130,15 +133,17 @@ def node_lines(fitted: FittedNet, place: int, known: Mapping[Key, Sequence[objec
     net = fitted.net
     node = net.each[place]
     names = [net.each[parent].key for parent in net.graph.parents[place]]
+    parents = {name: known[name] for name in names if name in known}
     rows = None
     if is_learned(fitted) and node.key in known:
         rows = fitted.counts.arrays[node.key].value.sum(axis=-1)
-    return NodeLines(node, known.get(node.key), {name: known[name] for name in names}, rows)
+    return NodeLines(node, known.get(node.key), parents, rows)
 
 
 def _add_node(page: Page, fitted: FittedNet, said: NodeLines) -> None:
     key, parents = said.node.key, [key_text(parent) for parent in said.parents]
-    page.heading(f"{key_text(key)}, given {', '.join(parents)}" if parents else key_text(key))
+    above = [*parents, *map(key_text, said.node.family.number_parents)]
+    page.heading(f"{key_text(key)}, given {', '.join(above)}" if above else key_text(key))
     heads, cells = _cells(fitted, said)
     if said.rows is not None:
         heads = [*heads, "rows"]
@@ -195,7 +200,7 @@ def _node_document(fitted: FittedNet, said: NodeLines, hidden: bool) -> dict[str
     key, cuts = said.node.key, fitted.net.cuts
     found = {
         "node": key,
-        "parents": list(said.parents),
+        "parents": [*said.parents, *said.node.family.number_parents],
         "hidden": hidden,
         "cut": list(cuts[key]) if key in cuts else None,
         "levels": said.levels,
