@@ -368,7 +368,24 @@ class Net(GraphModel):
 
     def holes_in(self, ready: NetRows) -> bool:
         guessed = (own.unsettled(data) for own, data in zip(self.stacks, ready.leaves, strict=True))
-        return bool(ready.with_holes) or any(np.any(rows) for rows in guessed)
+        return self._speaks_through_holes(ready) or any(np.any(rows) for rows in guessed)
+
+    def _speaks_through_holes(self, ready: NetRows) -> bool:
+        """Whether a node that a row does not show has something below it that the row does show.
+
+        One that has not says nothing of the others, and what EM would add to its own counts changes no share of them.
+        """
+        silent: dict[int, np.ndarray] = {}
+        above_leaves = {node for scope in self.scopes for node in scope}
+        for node in reversed(self.discrete.order):
+            if node not in ready.with_holes:
+                continue
+            missing = ready.codes[:, node] < 0
+            below = [silent.get(child, np.zeros(ready.n_rows, dtype=bool)) for child in self.discrete.children[node]]
+            silent[node] = missing & np.logical_and.reduce(below, axis=0) if below else missing
+            if node in above_leaves or (missing & ~silent[node]).any():
+                return True
+        return False
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
         from softcount.models.net_start import drawn_start
