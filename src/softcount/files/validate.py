@@ -119,5 +119,6 @@ def _check_alike(
     if set(expected) != set(found):
         raise ModelFileError(f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
     for name, value in expected.items():
-        if found[name].shape not in (value.shape, (groups, *value.shape)):
+        by_group = (groups, *value.shape) if value.ndim else value.shape
+        if found[name].shape not in (value.shape, by_group):
             raise ModelFileError(f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.")

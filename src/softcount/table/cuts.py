@@ -23,7 +23,7 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     if not len(ordered) or below[-1] <= 0:
         return np.zeros(0)
     wanted = below[-1] * np.arange(1, intervals) / intervals
-    at = np.searchsorted(below, wanted * (1 + 1e-12), side="left")
+    at = np.searchsorted(below, wanted * (1 - 1e-12), side="left")
     edges = {_between(ordered, _end_of_run(ordered, int(place))) for place in at}
     return np.array(sorted(edge for edge in edges if edge is not None))
 
