@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -399,6 +400,19 @@ def test_what_does_not_fit_the_table_is_named(folder, tmp_path, options, word):
     assert not list(tmp_path.iterdir())
 
 
+def test_why_a_row_has_its_class_adds_up_node_by_node(folder):
+    """The log-odds of the likeliest level against the next, which `predict` gives as probabilities."""
+    rows = sheet(run("explain", folder / "kind.sc", folder / "candy.csv").stdout)
+    one = sheet(run("explain", folder / "kind.sc", folder / "candy.csv", "--row", "3").stdout)
+    assert one == rows[2:3]
+    parts = [name for name in rows[0] if name not in ("(row)", "(total)")]
+    predicted = sheet(run("predict", folder / "kind.sc", folder / "candy.csv").stdout)
+    for line, answer in zip(rows[:20], predicted, strict=False):
+        assert sum(float(line[name]) for name in parts) == pytest.approx(float(line["(total)"]), rel=1e-9, abs=1e-12)
+        shares = sorted((float(x) for name, x in answer.items() if name.startswith("p(")), reverse=True)
+        assert float(line["(total)"]) == pytest.approx(math.log(shares[0] / shares[1]), abs=1e-9)
+
+
 QUESTIONS = [
     (("query", "bag.sc", "--of", "bog"), 3, "Did you mean 'bag'"),
     (("query", "bag.sc", "--of", "bag", "--given", "flavr=lime"), 3, "Did you mean 'flavor'"),
@@ -416,7 +430,8 @@ QUESTIONS = [
     (("predict", "bag.sc", "candy.csv", "--of", "bog"), 3, "Did you mean 'bag'"),
     (("predict", "kind.sc", "candy.csv", "--anomaly"), 3, "anomaly"),
     (("sample", "bag.sc", "--given", "flavor=lemon"), 3, "no level 'lemon'"),
-    (("explain", "kind.sc", "candy.csv"), 4, "network"),
+    (("explain", "bag.sc", "candy.csv"), 3, "--of NODE"),
+    (("explain", "kind.sc", "candy.csv", "--row", "1000000"), 3, "there is no row"),
     (("show", "kind.sc", "candy.csv"), 3, "network"),
     (("show", "kind.sc", "--parameters"), 3, "network"),
     (("show", "kind.sc", "--json", "--dot", "-"), 2, "--json"),

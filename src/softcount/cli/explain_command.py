@@ -34,6 +34,9 @@ The figures are log-odds, in nats, of the predicted class against the runner-up 
 They add up exactly: (prior) plus every column gives (total). A missing cell gives 0. Rows are counted from 1.
 Without --row, every row is explained, one line of CSV each; with --against, rows of that class itself get 0.
 
+Of a network the class is explained, or the node of --of, always as CSV: what every node adds to what those before
+it, parents first, have said.
+
 A column of text is explained by its words too, whose log-odds add up to the column's, and the document is shown
 with them marked. Where text is all that MODEL reads, a file (or standard input) is one document, unless its first
 line names the model's column or --no-header is given: then it is a table. With --row or --lines each line is a
@@ -46,6 +49,7 @@ document, as for `softcount predict`."""
 @click.option(
     "--row", "rows", multiple=True, type=click.IntRange(1), metavar="N", help="A row to explain. May be repeated."
 )
+@click.option("--of", "of", metavar="NODE", help="The node of a network to explain.  [default: its class]")
 @click.option("--against", metavar="CLASS", help="The class to compare with.  [default: the runner-up]")
 @options.format_options(document=True)
 @options.output_option("Write the CSV here instead of to standard output.")
@@ -54,6 +58,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     model: str,
     data: str,
     rows: tuple[int, ...],
+    of: str | None,
     against: str | None,
     form: InputFormat,
     output: str | None,
@@ -66,7 +71,14 @@ def command(  # noqa: PLR0913 - what can be asked for
 
     form = replace(form, default_unit="lines" if rows else "document")
     check_output(output, model, data)
-    fitted = library.load(model)
+    fitted: Any = library.load_any(model)
+    if library.is_network(fitted):
+        from softcount.cli.network_calls import explained_table
+
+        put_rows(explained_table(fitted, data, form, rows, of, against), output, json_wanted)
+        return
+    if of is not None:
+        raise DataError(f"{model}: no network, so its class alone is explained. Leave out --of.")
     with progress() as tell:
         table = library.open_like(fitted, data, form, tell)
         title = document_title(table, data)

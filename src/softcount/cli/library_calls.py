@@ -252,6 +252,13 @@ def load(path: str) -> Fitted:
     )
 
 
+def is_network(model: Any) -> bool:
+    """Whether a model that was loaded is a network."""
+    from softcount.fitted.fitted_model import Fitted
+
+    return not isinstance(model, Fitted)
+
+
 def load_any(path: str) -> Fitted | FittedNet:
     """The model of a file, which must be one of probabilities; a network also from a network file."""
     from softcount.cli.network_options import is_network_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from softcount.run.progress import Tell, keep_quiet, starts_told
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
     from softcount.cli.library_calls import FitRequest
@@ -235,3 +236,32 @@ def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Te
     codes = class_codes(fitted, table)
     chunks = (task() for task in table.tasks())
     return table, Chunks([replace(x, labels=codes[x.start : x.start + x.n_rows]) for x in chunks])
+
+
+def explained_table(
+    fitted: FittedNet, data: str, form: InputFormat, wanted: Sequence[int], of: str | None, against: str | None
+) -> pa.Table:
+    """A line for each row, or each of those wanted, counted from 1: what every node adds to its log-odds."""
+    import pyarrow as pa
+
+    from softcount.cli.node_questions import node_key
+    from softcount.counts import ROOT
+    from softcount.fitted.explain import PRIOR
+    from softcount.fitted.net_rows import explained_rows
+    from softcount.table.names import labels
+
+    if of is None and fitted.target is None:
+        raise DataError("the network was learned without a class. Say which node to explain: --of NODE")
+    node = fitted.target if of is None else node_key(fitted, of, "--of")
+    assert node is not None
+    _, rows = open_rows(fitted, data, form, node)
+    found = explained_rows(fitted, rows, node, against)
+    total = sum(found.values())
+    count = len(next(iter(found.values()))) if found else 0
+    for row in wanted:
+        if row > count:
+            raise DataError(f"there is no row {row}: the table has {count:,}. Rows are counted from 1.")
+    names = labels([PRIOR if key is ROOT else key for key in found])
+    columns = dict(zip(names.values(), found.values(), strict=True))
+    table = pa.table({"(row)": list(range(1, count + 1)), **columns, "(total)": total})
+    return table.take([row - 1 for row in wanted]) if wanted else table
