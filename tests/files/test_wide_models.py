@@ -78,7 +78,7 @@ def sorted_rows(model: Any, rows: pd.DataFrame) -> SortedRows:
 WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
     "load": lambda model, path, rows: sc.load(path),
     "save": lambda model, path, rows: model.save(path),
-    "load for a command": lambda model, path, rows: library_calls.load(str(path)),
+    "load for a command": lambda model, path, rows: library_calls.load_any(str(path)),
     "a page": lambda model, path, rows: model_page(model.fitted_),
     "a page as data": lambda model, path, rows: model_document(model.fitted_),
     "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),

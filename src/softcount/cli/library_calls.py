@@ -239,19 +239,6 @@ class KMeansFile(ModelFileError):
         self.centres, self.names = centres, names
 
 
-def load(path: str) -> Fitted:
-    """The model of classes in a file."""
-    from softcount.fitted.fitted_model import Fitted
-
-    found = load_any(path)
-    if isinstance(found, Fitted):
-        return found
-    raise ModelFileError(
-        f"{path}: a network, which this command has nothing to say of.\n"
-        f"  Look at it with: softcount show {path}     or ask it: softcount query {path} --of NODE --given OTHER=LEVEL"
-    )
-
-
 def is_network(model: Any) -> bool:
     """Whether a model that was loaded is a network."""
     from softcount.fitted.fitted_model import Fitted
