@@ -156,7 +156,7 @@ class DeclaredNet:
             else:
                 found[key] = equal_count(cells, weights, MOST_INTERVALS if said is None else int(said))
                 how = "of about equal count"
-            notes.append(f"column {key!r} is cut into {_intervals(found[key])} {how}.")
+            notes.append(f"column {key!r} is {_intervals(found[key])} {how}.")
         return found
 
 
@@ -272,7 +272,7 @@ def _given_edges(key: Key, said: Any) -> np.ndarray:
 
 
 def _intervals(edges: np.ndarray) -> str:
-    return f"{len(edges) + 1} interval{'s' * (len(edges) > 0)}"
+    return f"cut into {len(edges) + 1} intervals" if len(edges) else "one level, which says nothing: no cut is found"
 
 
 def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:
