@@ -58,7 +58,7 @@ class Source:
     `named`: columns have names. `text_file`: cells come from a text file. `notes`: what its owner should know.
     `kinds` are what columns are whatever their cells show, and `whys` the reason to give. Columns `aside` are no
     features unless declared so. `default_target` is what to predict where nobody said. `files` are those that the rows
-    are, where each is one.
+    are, where each is one. In a `verbatim` source no cell is missing but null and NaN, unless somebody says which are.
     """
 
     keys: list[Any]
@@ -72,6 +72,7 @@ class Source:
     aside: tuple[Key, ...] = ()
     default_target: str | None = None
     files: Sequence[str] = ()
+    verbatim: bool = False
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""

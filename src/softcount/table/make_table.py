@@ -65,7 +65,7 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     else:
         source = open_source(_as_table(data, kinds, schema), said, header, progress)
     words = MissingWords.of(said, source.text_file)
-    if source.kinds and said == MISSING:
+    if (source.kinds or source.verbatim) and said == MISSING:
         words = MissingWords(frozenset())  # a folder may be called NA, and a document say no more than that
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):

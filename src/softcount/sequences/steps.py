@@ -1,0 +1,156 @@
+"""Sequences as the rows of one table: every step is a row, sequence after sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources.in_memory import ArrowSource
+from softcount.sources.source import Key, chunk_rows_for
+from softcount.table import Chunk, Table, check_weights, open_table
+
+Map = Callable[..., Iterable[Any]]
+
+
+@dataclass
+class StepSource(ArrowSource):
+    """The steps of all sequences, cut into pieces between sequences only: a long sequence is a piece by itself.
+
+    `starts` are the first rows of the sequences and, last, how many rows there are.
+    """
+
+    starts: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    text_file: bool = False
+    verbatim: bool = False
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        rows = chunk_rows_for(int(self.starts[-1]))
+        first, last = 0, len(self.starts) - 1
+        while first < last:
+            fits = int(np.searchsorted(self.starts, self.starts[first] + rows, "right")) - 1
+            stop = max(first + 1, fits)
+            yield int(self.starts[first]), int(self.starts[stop] - self.starts[first])
+            first = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Any number of sequences of any lengths: all their steps end to end, a row each, and where each sequence starts.
+
+    Sequence i is rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are what a step has: one for
+    symbols, several for steps of mixed kinds. A cell that is missing is no evidence. `names[i]` is what to call the
+    sequence, `weights[i]` how many times it counts (None: once each). No sequence is empty, unless `open_sequences` was
+    told to keep those.
+
+    A model reads it as it reads any table, in whole sequences: `table` decides kinds, and `chunks` are the table's own
+    with `borders`, the rows of the chunk at which a sequence starts (row 0 is always one).
+
+    >>> from softcount.sequences import open_sequences
+    >>> found = open_sequences([["a", "b", None], ["b"]])
+    >>> table = found.table(kinds="categorical")
+    >>> [(chunk.codes[:, 0].tolist(), chunk.borders.tolist()) for chunk in found.chunks(table)]
+    [([1, 2, 0, 2], [0, 3])]
+    """
+
+    source: StepSource
+    names: Sequence[Hashable]
+    weights: np.ndarray | None = None
+    named: bool = False
+
+    def __len__(self) -> int:
+        return len(self.source.starts) - 1
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The first row of each sequence, and the number of rows last."""
+        return self.source.starts
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What their owner should know: lines left out, rows put in order."""
+        return self.source.notes
+
+    def table(self, **how: Any) -> Table:
+        """The steps as a table, a row each, with the weight of its sequence; `how` is what `open_table` takes."""
+        weights = None if self.weights is None else np.repeat(self.weights, self.lengths)
+        return open_table(self.source, weights=weights, **how)
+
+    def chunks(self, table: Table, run: Map = map) -> Iterator[Chunk]:
+        """The chunks of such a table in order, whole sequences each, with their borders."""
+        return map(self.bordered, table.chunks(run))
+
+    def bordered(self, chunk: Chunk) -> Chunk:
+        """A chunk of such a table, read or recoded by any means, with the rows at which its sequences start."""
+        first, stop = self.within(chunk)
+        return replace(chunk, borders=self.starts[first:stop] - chunk.start)
+
+    def within(self, chunk: Chunk) -> tuple[int, int]:
+        """Which sequences a chunk holds: the number of its first, and of the one after its last."""
+        first = int(np.searchsorted(self.starts[:-1], chunk.start, "left"))
+        stop = int(np.searchsorted(self.starts[:-1], chunk.start + chunk.n_rows, "left"))
+        return first, stop
+
+    def place(self, row: int) -> str:
+        """Where a row stands, as messages say it: sequence 'c3', step 4."""
+        at = int(np.searchsorted(self.starts, row, "right")) - 1
+        return f"{self.called(at)}, step {row - int(self.starts[at]) + 1}"
+
+    def called(self, at: int) -> str:
+        """A sequence as messages name it: by its own name, or by its number from 1."""
+        return f"sequence {self.names[at]!r}" if self.named else f"sequence {at + 1}"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a reader found: columns of all steps as Arrow arrays, lengths, names, and what comes with them."""
+
+    columns: Mapping[Key, Any]
+    lengths: np.ndarray
+    names: Sequence[Hashable] = ()
+    weights: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    by_position: bool = False
+    text_file: bool = False
+    verbatim: bool = True
+
+    def sequences(self, weights: Any = None, empty: bool = False) -> Sequences:
+        """Checked and put end to end; `weights` is one for each sequence, `empty` whether some may have no step."""
+        import pyarrow as pa
+
+        if not len(self.lengths):
+            raise DataError("there are no sequences. Give a list with at least one.")
+        starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+        names = self.names if len(self.names) else range(1, len(self.lengths) + 1)
+        given = self.weights if weights is None else _checked(weights, len(self.lengths))
+        if not empty:
+            self._refuse_empty(names)
+        arrays = list(self.columns.values())
+        table = pa.table(arrays, names=[str(place) for place in range(len(arrays))])
+        keys = list(self.columns)
+        source = StepSource(table, keys, not self.by_position, self.notes, starts, self.text_file, self.verbatim)
+        return Sequences(source, names, given, len(self.names) > 0)
+
+    def _refuse_empty(self, names: Sequence[Hashable]) -> None:
+        none = np.flatnonzero(self.lengths == 0)
+        if len(none):
+            which = f"sequence {names[int(none[0])]!r}"
+            more = "" if len(none) == 1 else f" (and {len(none) - 1:,} more are)"
+            raise DataError(f"{which} is empty: it has no step{more}. Leave it out, or give its steps as missing.")
+
+
+def _checked(weights: Any, count: int) -> np.ndarray:
+    if len(weights) != count:
+        raise DataError(f"{len(weights)} weights for {count} sequences. Give one for each sequence.")
+    return check_weights(weights, count)
