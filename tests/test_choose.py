@@ -108,9 +108,13 @@ def test_the_estimator_has_the_table_in_arrow() -> None:
     model = sc.Mixture(kinds=KINDS, random_state=0, n_init=1).fit(frame)
     assert model.weights_.shape == (3,)
     assert model.selection_.column_names == [
-        "classes", "log_likelihood", "n_parameters", "bic", "icl", "evidence", "cv", "reached",
+        "classes", "log_likelihood", "n_parameters", "bic", "mdl", "icl", "evidence", "cv", "reached",
     ]  # fmt: skip
     assert {1, 2, 3} <= set(model.selection_["classes"].to_pylist())
+    bits = model.selection_["mdl"].to_numpy()
+    np.testing.assert_allclose(bits, model.selection_["bic"].to_numpy() / (2 * np.log(2)), rtol=1e-15)
+    chosen = model.selection_["classes"].to_pylist().index(model.n_components_)
+    assert model.description_length(frame) == pytest.approx(bits[chosen], rel=1e-9)
 
 
 def test_held_out_rows_of_one_class_are_scored_by_the_other_folds() -> None:

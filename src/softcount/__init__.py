@@ -20,7 +20,7 @@ _NAMES = {
     "estimators.kernel_density": "KernelDensity",
     "estimators.histogram": "Histogram",
     "estimators.bayes_net": "BayesNet",
-    "estimators.net_averages": "average",
+    "estimators.model_average": "average ModelAverage",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
     "Normal Poisson Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",

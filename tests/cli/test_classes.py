@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_numbers_of_classes_tried_are_shown_with_every_figure_and_the_chosen_one_marked(folder):
     text = run("show", folder / "auto.sc").stdout
-    for heading in ("log-likelihood", "params", "BIC", "ICL", "evidence"):
+    for heading in ("log-likelihood", "params", "BIC", "MDL bits", "ICL", "evidence"):
         assert heading in text
     assert [line.split()[0] for line in text.splitlines() if line.endswith("chosen")] == ["2"]
     assert " CV" not in text

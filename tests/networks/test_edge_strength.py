@@ -211,7 +211,7 @@ def test_evidence_far_below_zero_weighs_without_underflow():
 
 def test_nothing_to_weigh_or_draw_is_refused():
     for evidence in ([], [-np.inf], [np.nan, 1.0]):
-        with pytest.raises(DataError, match="none of the graphs has evidence"):
+        with pytest.raises(DataError, match="none of the models has evidence"):
             evidence_weights(evidence)
     rows = CodeCounts(np.zeros((2, 1), dtype=int), (2,))
     with pytest.raises(DataError, match="at least one replicate"):

@@ -278,6 +278,11 @@ def _from_model_file(path: str) -> Fitted | FittedNet:
             f"{path}: a density, which commands have nothing to say of.\n"
             f"  Use it in Python: softcount.load({path!r}).score_samples(x)"
         )
+    if "average" in document:
+        raise ModelFileError(
+            f"{path}: an average of models, which commands do not ask yet.\n"
+            f"  Use it in Python: softcount.load({path!r}).predict_proba(X)"
+        )
     refuse_vocabulary(path, document)
     found = load_model(path, document, arrays)[0]
     if isinstance(found, Fitted):

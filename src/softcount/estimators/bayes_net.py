@@ -25,7 +25,7 @@ from softcount.estimators.net_structure import WORDS, SearchSettings, Structure,
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
-from softcount.learn.evidence import bic
+from softcount.learn.evidence import bic, description_length
 from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
@@ -379,7 +379,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     @property
     def description_length_(self) -> float:
         """Bits to write the rows down by the network, and the network itself: half of BIC, in bits."""
-        return float(self.bic() / (2 * np.log(2.0)))
+        return description_length(self.bic())
 
     # -- asking
 

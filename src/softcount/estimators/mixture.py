@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
-from softcount.evaluate.learn_model import ClassSearch, learn_model
+from softcount.estimators.number_average import averaged_numbers, with_averages
+from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.evidence import description_length
 from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import NOT_USED
@@ -29,7 +31,7 @@ from softcount.run.threads import Threads
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import Key, Kind
 
-AUTO = "auto"
+AUTO, AVERAGE = "auto", "average"
 WORDS = {
     "criterion": ("evidence", "bic", "icl", "cv"),
     "assign": ("soft", "hard", "drawn"),
@@ -52,6 +54,8 @@ class KnownLabels:
 
 class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A mixture in `fitted_`: components of any table, found by EM from several starts."""
+
+    _found_numbers: tuple[str, ...] = (AUTO,)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find the components.
@@ -77,9 +81,14 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         plan = self._plan(self._stop(), target=known.target, named=known.names)
         table = self._table(data, plan, known, weights)
         inputs.remember_columns(self, table, data)
-        fitted = self._found(table, plan, self._given(start, table), known)
-        self._keep(replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]))
+        found = self._found(table, plan, self._given(start, table), known)
+        fits = [replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]) for fitted in found]
+        self._keep(fits[0])
+        self._keep_numbers(fits)
         return self
+
+    def _keep_numbers(self, fits: list[Fitted]) -> None:
+        """Take the fits of several numbers of components, the best first."""
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
@@ -92,7 +101,7 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
             weights=weights,
         )  # fmt: skip
 
-    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
+    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> list[Fitted]:
         groups = self._groups(start)
         least = len(known.names or [])
         if groups is not None and least > groups:
@@ -101,7 +110,9 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         plan = self._with_fixed(plan, table, groups)
         with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
             search = ClassSearch(starts, self.criterion if groups is None else None)
-            return learn_model(table, watched, threads, search)
+            if self.n_components == AVERAGE:
+                return learn_numbers(table, watched, threads, search)
+            return [learn_model(table, watched, threads, search)]
 
     @contextmanager
     def _watched(self, plan: Plan) -> Iterator[Plan]:
@@ -114,8 +125,14 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
 
     def _groups(self, start: Any) -> int | None:
         """How many components: as asked for, as many as the start has, or None where that is to be found."""
-        if self.n_components != AUTO:
+        if self.n_components not in (AUTO, AVERAGE):
             return int(self.n_components)
+        if self.n_components == AVERAGE and isinstance(start, str):
+            return None
+        if self.n_components == AVERAGE:
+            raise DataError(
+                "n_components='average' starts from a word: another init says how many components there are."
+            )
         if isinstance(start, Fitted):
             return start.n_groups
         if isinstance(start, np.ndarray):
@@ -160,10 +177,12 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         return tags
 
     def _check_settings(self) -> None:
-        if self.n_components != AUTO:
+        if not (isinstance(self.n_components, str) and self.n_components in self._found_numbers):
             if isinstance(self.n_components, str):
-                said = f"not {self.n_components!r}."
-                raise DataError(f"n_components must be a whole number of at least 1 or 'auto', {said}")
+                numbers = " or ".join(map(repr, self._found_numbers))
+                raise DataError(
+                    f"n_components must be a whole number of at least 1 or {numbers}, not {self.n_components!r}."
+                )
             inputs.refuse_fraction("n_components", self.n_components, 1)
         inputs.refuse_fraction("n_init", self.n_init, 1)
         for name, words in WORDS.items():
@@ -194,6 +213,10 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         """Bayesian information criterion: smaller is better."""
         total, rows = self._total(X, sample_weight)
         return float(-2 * total + self.n_parameters_ * np.log(rows))
+
+    def description_length(self, X: Any, sample_weight: Any = None) -> float:
+        """Bits to write the parameters down, and the rows by their help: half of BIC, in bits; smaller is better."""
+        return description_length(self.bic(X, sample_weight))
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion: smaller is better."""
@@ -247,7 +270,7 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
         trials = self.fitted_.selection
         if trials is None:
             return None
-        return arrow_table({part.name: [getattr(trial, part.name) for trial in trials] for part in fields(trials[0])})
+        return arrow_table({name: [trial.figures[name] for trial in trials] for name in trials[0].figures})
 
 
 def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
@@ -265,6 +288,7 @@ def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
     return np.ones(rows) if sample_weight is None else check_weights(sample_weight, rows)
 
 
+@with_averages
 class Mixture(BaseMixture):
     """Classes nobody named (AutoClass, latent classes): columns of any kind, independent given the class.
 
@@ -274,6 +298,10 @@ class Mixture(BaseMixture):
     memberships (rows x groups), a label for each row, a fitted model, or parameters in the shape of `params_` with
     "weights" beside them; `fixed` holds parameters in that shape where they are. With `kinds="text"` documents in a
     list are sorted by what they are about.
+
+    `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
+    `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is
+    said of single classes are those of the best number.
 
     >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
     >>> mixture.predict({"x": [1.05, 8.95]})
@@ -302,3 +330,14 @@ class Mixture(BaseMixture):
         verbose: bool = False,
     ) -> None:
         inputs.keep_settings(self, locals())
+
+    _found_numbers = (AUTO, AVERAGE)
+    average_: Any = None
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.n_components == AVERAGE and self.criterion not in ("evidence", "bic"):
+            raise DataError(f"numbers of components are averaged by 'evidence' or 'bic', not by {self.criterion!r}.")
+
+    def _keep_numbers(self, fits: list[Fitted]) -> None:
+        self.average_ = averaged_numbers(self, fits) if self.n_components == AVERAGE else None

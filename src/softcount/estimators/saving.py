@@ -9,6 +9,7 @@ import numpy as np
 
 import softcount
 from softcount.errors import ModelFileError
+from softcount.estimators.average_files import average_from, holds_average, save_average
 from softcount.estimators.bag_of_words import load_bag
 from softcount.estimators.density_files import holds_density, load_density
 from softcount.files.archive import naming, read
@@ -35,7 +36,9 @@ def save_estimator(estimator: Any, path: Any) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     columns = {"n": int(estimator.n_features_in_), "names": None if names is None else [str(x) for x in names]}
     about = {"name": type(estimator).__name__, "settings": settings, "columns": columns}
-    if type(estimator).__name__ in CLUSTERING:
+    if getattr(estimator, "average_", None) is not None:
+        save_average(estimator.average_, path, about)
+    elif type(estimator).__name__ in CLUSTERING:
         save_centres(estimator.found_, path, about)
     else:
         save_model(estimator.fitted_, path, about)
@@ -124,6 +127,8 @@ def load_estimator(path: Any) -> Any:
         return load_bag(path, *content)
     if holds_density(content[0]):
         return load_density(path, *content)
+    if holds_average(content[0]):
+        return load_average(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
         usual = "Mixture" if fitted.classes is None else "NaiveBayes"
@@ -131,14 +136,36 @@ def load_estimator(path: Any) -> Any:
         if name not in KNOWN:
             raise ModelFileError(f"the estimator {name!r} is not known to this version.")
         settings = dict(about["settings"] if "settings" in about else _settings_of(fitted))
-        settings |= {name: READERS[name](value) for name, value in settings.items() if name in READERS}
-        estimator = getattr(softcount, name)(**settings)
-        estimator._check_settings()
+        estimator = _built(name, settings)
         if isinstance(fitted, Fitted) == (name == "BayesNet" or settings.get("dependence") is not None):
             raise ModelFileError(f"the estimator {name!r} is not one for this model.")
         estimator._keep(fitted if isinstance(fitted, Fitted) else _as_network(fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
+
+
+def load_average(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """The average that was saved, or the mixture that has it."""
+    with naming(path, "its average makes no sense"):
+        average, about = average_from(document["average"], arrays, load_estimator), document["average"]["mixture"]
+        if about is None:
+            return average
+        mixture = _built("Mixture", dict(about["settings"]))
+        best = average.models_[int(average.weights_.argmax())]
+        if mixture.n_components != "average" or not all(type(x) is type(mixture) for x in average.models_):
+            raise ModelFileError("its members are not the numbers of classes of one mixture.")
+        mixture._keep(best.fitted_)
+        mixture.average_ = average
+        _restore_columns(mixture, about["columns"], best.fitted_)
+        return mixture
+
+
+def _built(name: str, settings: dict[str, Any]) -> Any:
+    """The estimator of this name with the settings that a file has."""
+    settings |= {name: READERS[name](value) for name, value in settings.items() if name in READERS}
+    estimator = getattr(softcount, name)(**settings)
+    estimator._check_settings()
+    return estimator
 
 
 def _as_network(learned: Any) -> Any:

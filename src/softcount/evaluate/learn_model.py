@@ -50,3 +50,11 @@ def learn_model(
     from softcount.learn.choose import fit_auto
 
     return Fitted.of(fit_auto(table, plan, search.starts, runner, search.criterion))
+
+
+def learn_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> list[Fitted]:
+    """A mixture for every number of classes that the criterion makes plausible, the best first."""
+    from softcount.learn.choose import fit_numbers
+
+    assert search.criterion is not None
+    return [Fitted.of(x) for x in fit_numbers(table, plan, search.starts, runner, search.criterion)]

@@ -71,6 +71,37 @@ class Answer:
         return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
+@dataclass(frozen=True, slots=True)
+class AveragedAnswer:
+    """What several models know of a numeric column, each weighed; asked like the answer of one."""
+
+    weights: np.ndarray
+    answers: tuple[Answer, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(self.weights @ [answer.mean for answer in self.answers])
+
+    @property
+    def variance(self) -> float:
+        means = np.array([answer.mean for answer in self.answers])
+        return float(self.weights @ ([answer.variance for answer in self.answers] + (means - self.mean) ** 2))
+
+    def pdf(self, x: Any) -> Any:
+        """Density (or probability, for counts) at x."""
+        found = self.weights @ np.stack([np.atleast_1d(answer.pdf(x)) for answer in self.answers])
+        return float(found[0]) if np.ndim(x) == 0 else found
+
+    def cdf(self, x: float) -> float:
+        return float(self.weights @ [answer.cdf(x) for answer in self.answers])
+
+    def quantile(self, q: float) -> float:
+        """The value below which a share q lies."""
+        if not 0 < q < 1:
+            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+        return _first_float(self.cdf, q)
+
+
 def _first_float(cdf: Callable[[float], float], q: float) -> float:
     """The least float below which a share q lies, by halving all floats: at 1e-320 and at 1e300 as anywhere."""
     most = int(np.array(np.finfo(float).max).view(np.int64))

@@ -118,10 +118,11 @@ class FittedNet(Learned):
                 found = with_factors(found, scope, logs)
         return found
 
-    def row_logs(self, table: Table) -> np.ndarray:
-        """The log-probability (density, where there are numbers) of what each row shows."""
-        parts = []
-        for ready, evidence in self.rows(table):
+    def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of what each row shows, but for one discrete node."""
+        node, parts = None if but is None else self._discrete(but), []
+        for ready, shown in self.rows(table):
+            evidence = shown if node is None else _hiding(shown, node)
             logs = self.questions.log_evidence(evidence) + ready.base
             for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
                 logs = logs if scope else logs + own[:, 0]
@@ -135,9 +136,7 @@ class FittedNet(Learned):
         return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
 
     def _posterior(self, node: int, ready: NetRows, evidence: Evidence) -> np.ndarray:
-        codes = evidence.codes.copy()
-        codes[:, node] = -1  # what is asked is not given, even where the row shows it
-        found = self.questions.posterior([node], replace(evidence, codes=codes))
+        found = self.questions.posterior([node], _hiding(evidence, node))
         return _possible(found, ready.start + np.arange(len(found)))
 
     def means(self, table: Table, of: Key) -> np.ndarray:
@@ -409,6 +408,13 @@ def re_estimated(
     return replace(
         fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def _hiding(evidence: Evidence, node: int) -> Evidence:
+    """The same without a node: what is asked is not given, even where the row shows it."""
+    codes = evidence.codes.copy()
+    codes[:, node] = -1
+    return replace(evidence, codes=codes)
 
 
 def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,11 @@ def elsewhere(fitted: Fitted) -> Iterator[Counts]:
 def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
     """The parameters of one class that has these counts, in the user's units."""
     return fitted.model.public(_pooled(fitted, counts))
+
+
+def whole_table(fitted: Fitted) -> dict[Key, Params]:
+    """What the table taken as one class says of every column, whatever prior or groups it was fitted with."""
+    return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(_together))
 
 
 def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from softcount.errors import DataError, DataWarning
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
-from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
+from softcount.learn.evidence import bic, cheeseman_stutz, description_length, memberships_entropy
 from softcount.learn.groups import Maker, Starts, fit_prepared
 from softcount.learn.learned import Learned
 from softcount.learn.neighbours import grown, merged
@@ -40,13 +40,15 @@ SMALL_TOL, LARGE_TOL = 1e-6, 1e-5
 SHORT, LONG = 40, 100
 """Maps on a sample of a large table, and on all rows, while the number of classes is being chosen."""
 FOLDS = 5
+NEGLIGIBLE = 12.0
+"""Nats below the best at which a number of classes adds next to nothing to an average: less than 1 in 100,000."""
 FINE = 8
 """Of more than twice so many classes, one more or less is not told apart by the starts there is time for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A number of classes and what speaks for it: `bic` and `icl` are better when smaller, the others when larger.
+    """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
 
     `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
     were some in the end: where it is less than `classes`, the others died, hold a single row or narrowed down on one
@@ -62,6 +64,18 @@ class Trial:
     cv: float | None
     reached: int
 
+    @property
+    def mdl(self) -> float:
+        """The description length in bits."""
+        return description_length(self.bic)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All that is known of it, by name, the description length beside BIC."""
+        kept = asdict(self)
+        before = [*kept][: [*kept].index("bic") + 1]
+        return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
+
     def merit(self, criterion: str) -> float:
         """What is to be as large as possible."""
         value = getattr(self, criterion)
@@ -75,6 +89,16 @@ def fit_auto(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion
 
     Numbers grow by about half while one of the last two brought something; then the gaps beside the best are filled.
     """
+    return searched(table, plan, starts, runner, criterion).chosen()
+
+
+def fit_numbers(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> list[Learned]:
+    """A mixture for every number of classes that is not next to impossible beside the best, which is the first."""
+    return searched(table, plan, starts, runner, criterion).plausible()
+
+
+def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
+    """Numbers of classes, tried until no more is to be gained."""
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
@@ -83,7 +107,7 @@ def fit_auto(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion
         )
     search = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
     search.run()
-    return search.chosen()
+    return search
 
 
 @dataclass(slots=True)
@@ -215,6 +239,14 @@ class NumberSearch:
         stopped = self.interrupted or fitted.interrupted
         tried = [self.trials[classes] for classes in sorted(self.trials)]
         return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, *self.notes()])
+
+    def plausible(self) -> list[Learned]:
+        """The best, then every other number within `NEGLIGIBLE` nats of it, each climbed to its end."""
+        best = self.chosen()
+        worth = 1.0 if self.criterion == "evidence" else 0.5  # of BIC, half is a log-evidence
+        least = self.trials[best.n_groups].merit(self.criterion) - NEGLIGIBLE / worth
+        others = [k for k in sorted(self.trials) if k != best.n_groups and self.trials[k].merit(self.criterion) > least]
+        return [best, *(self.ended(self.fits[k], self.plan) for k in others if not best.interrupted)]
 
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
         """A fit climbed to its end; of a small table all starts that were asked for take part."""

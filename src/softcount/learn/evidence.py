@@ -80,3 +80,11 @@ def _tile_entropy(model: ClassModel, compiled: Any, ready: Any, rows: slice) -> 
 def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:
     """Twice the misfit plus what the parameters cost: smaller is better."""
     return n_parameters * log(max(rows, 1.0)) - 2 * log_likelihood
+
+
+def description_length(criterion: float) -> float:
+    """Bits to write down the parameters, then the rows by their help: half of a BIC, in bits; smaller is better.
+
+    Of numbers, bits count from the unit that they are in, so that only differences mean something.
+    """
+    return criterion / (2 * log(2.0))

@@ -60,14 +60,14 @@ def resampled(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
 
 
 def evidence_weights(log_evidence: Sequence[float]) -> np.ndarray:
-    """What each graph weighs among several, from their log-evidence (BDeu).
+    """What each graph, or any model, weighs among several, from their log-evidence.
 
     >>> evidence_weights([-1000.0, -1000.0 + np.log(3)]).round(3).tolist()
     [0.25, 0.75]
     """
     each = np.asarray(log_evidence, dtype=float)
     if not each.size or not np.isfinite(each.max()):
-        raise DataError("none of the graphs has evidence to weigh it by.")
+        raise DataError("none of the models has evidence to weigh it by.")
     found: np.ndarray = np.exp(each - log_sum_exp(each))
     return found
 

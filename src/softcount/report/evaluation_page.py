@@ -127,8 +127,8 @@ CRITERIA = {
 }
 """The ways to choose, as `--criterion` names them, in words."""
 
-FIGURES = {"log_likelihood": "log-likelihood", "n_parameters": "params", "bic": "BIC", "icl": "ICL",
-           "evidence": "evidence", "cv": "CV"}  # fmt: skip
+FIGURES = {"log_likelihood": "log-likelihood", "n_parameters": "params", "bic": "BIC", "mdl": "MDL bits",
+           "icl": "ICL", "evidence": "evidence", "cv": "CV"}  # fmt: skip
 
 
 def add_selection(page: Page, fitted: Fitted, criterion: str | None = None) -> None:
@@ -169,4 +169,4 @@ def selection_document(fitted: Fitted) -> list[dict[str, Any]] | None:
     """The same as data, or None where the number of classes was given."""
     if fitted.selection is None:
         return None
-    return [{**asdict(trial), "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]
+    return [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]

@@ -6,10 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import log
 from typing import TYPE_CHECKING, Any
 
-from softcount.learn.evidence import bic
+from softcount.learn.evidence import bic, description_length
 from softcount.report import evaluation_page
 from softcount.report.graph_drawing import graph_lines
 from softcount.report.model_page import HEADINGS, add_missing, add_notes, column_documents, column_lines, missing_share
@@ -98,7 +97,7 @@ def _figures(fitted: FittedNet) -> dict[str, float | None]:
     return {
         "log_likelihood": height,
         "bic": cost,
-        "description_length_bits": None if fitted.net.stacks else cost / 2 / log(2),
+        "description_length_bits": None if fitted.net.stacks else description_length(cost),
     }
 
 

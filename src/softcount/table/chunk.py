@@ -236,6 +236,10 @@ class Split:
         """The fold of each row, by its own number."""
         return self._fold(np.arange(rows.start, rows.start + rows.n_rows))
 
+    def of_first(self, rows: int) -> np.ndarray:
+        """The fold of each of the first so many rows."""
+        return self._fold(np.arange(rows))
+
     def folded(self, chunk: Chunk) -> Folded:
         """A chunk's rows by fold; one whose repetitions are in several is in each, with their part of its weight."""
         if self.repeats is None and self.inside is None:
