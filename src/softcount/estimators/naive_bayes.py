@@ -16,6 +16,7 @@ from softcount.counts import ROOT
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
+from softcount.estimators.deciding import Deciding
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.tree_dependence import (
@@ -58,7 +59,7 @@ class KnownColumns:
 
 
 @with_dependence
-class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes: columns of any kind, independent given the class.
 
     `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
@@ -70,6 +71,9 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
     for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
     the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
     are those of the model before calibration.
+
+    What mistakes cost, how frequent classes are where the rows come from, and thresholds are said when predicting:
+    `predict(X, costs=..., prior=..., threshold=...)`.
 
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
     `network_`); numbers are then cut into intervals where the classes change.
@@ -247,14 +251,11 @@ class NaiveBayes(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # sci
         self._join(gone, -1.0, growing(self.fitted_.schema))
         return self
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
-        return super().predict_log_proba(X) if self.dependence is None else log_of(self.predict_proba(X))
+    def _class_proba(self, X: Any) -> np.ndarray:
+        return self._answer(X, Fitted.proba) if self.network_ is None else self.network_.predict_proba(X)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class of each row."""
-        proba = self._answer(X, Fitted.proba)
-        return self.classes_[proba.argmax(axis=1)] if len(proba) else self.classes_[:0]
+    def _class_log_proba(self, X: Any) -> np.ndarray:
+        return self._answer(X, Fitted.log_proba) if self.network_ is None else log_of(self._class_proba(X))
 
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> NaiveBayes:
         """Correct the probabilities by rows that the model has not learned from, and their classes."""

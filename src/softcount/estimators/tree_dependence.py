@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DEPENDENCE = (None, "tan")
 ASKED = (
-    "predict", "predict_proba", "score_samples", "explain", "sample", "query", "impute", "anomalies", "anomaly_score",
+    "score_samples", "explain", "sample", "query", "impute", "anomalies", "anomaly_score",
 )  # fmt: skip
 """What a network answers by the same name."""
 NOT_ASKED = ("to_linear", "calibrate", "augment", "membership_entropy", "marking_words", "explain_words")

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.scores import Evaluation, Sums, summed
-from softcount.fitted.calibration import BINS, bin_sums
 from softcount.table.chunk import Split
 
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -40,23 +38,11 @@ def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Eval
     known = (rows.codes >= 0) & (rows.weights > 0)
     if any(not (known & (folds != fold)).any() for fold in split.tested):
         return None
-    total = Sums(np.zeros((len(split.tested), 4)), np.zeros((rows.classes, 2)), np.zeros((BINS, 3)))
+    total = Sums.none(len(split.tested), rows.classes)
     for place, fold in enumerate(split.tested):
         test = np.flatnonzero(known & (folds == fold))
         if len(test):
             proba = answer(np.where(folds == fold, 0.0, rows.weights), test)
-            total = total + _scored(proba, rows, test, place, len(split.tested))
+            total.add(place, proba, rows.codes[test], rows.weights[test], len(test))
     tested = np.flatnonzero(known & np.isin(folds, list(split.tested)))
     return summed(total, how, rows.by_class(tested), rows.by_class(np.flatnonzero(known)))
-
-
-def _scored(proba: np.ndarray, rows: LabelledRows, test: np.ndarray, place: int, folds: int) -> Sums:
-    labels, weights = rows.codes[test], rows.weights[test]
-    best = proba.argmax(axis=1)
-    right = (best == labels).astype(float)
-    each = np.arange(len(test))
-    loss = -(weights @ np.log(np.maximum(proba[each, labels], SMALLEST)))
-    by_fold = np.zeros((folds, 4))
-    by_fold[place] = weights.sum(), weights @ right, loss, len(test)
-    by_class = [np.bincount(labels, w, minlength=rows.classes) for w in (weights, weights * right)]
-    return Sums(by_fold, np.stack(by_class, axis=1), bin_sums(proba[each, best], right, weights))

@@ -25,7 +25,10 @@ class Evaluation:
 
     `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability
     of the predicted class against how often it was right, in ten equal bins of which the empty ones are left out;
-    `calibration_error` is how far the two are apart on average.
+    `calibration_error` is how far the two are apart on average. `brier` is the mean square of what the probabilities
+    are off by, summed over the classes; `confusion` the weight of every true class (rows) in every predicted one;
+    `auc` how often a row of a class has a higher probability of it than one of another, averaged over the classes,
+    where every row was at hand.
     """
 
     how: str
@@ -38,6 +41,10 @@ class Evaluation:
     balanced_accuracy: float = float("nan")
     baseline_balanced_accuracy: float = float("nan")
     reliability: tuple[Bin, ...] = ()
+    brier: float = float("nan")
+    baseline_brier: float = float("nan")
+    confusion: tuple[tuple[float, ...], ...] = ()
+    auc: float = float("nan")
 
     @property
     def calibration_error(self) -> float:
@@ -84,51 +91,64 @@ def _evaluated(
     return summed(sums, how, by_fold[:, list(split.tested)].sum(axis=1), by_fold.sum(axis=1))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """What adds up, so that no table of rows x classes is ever held.
 
-    Per fold: weight, weight of right answers, weighted log-loss, rows. Per class: weight, weight of right answers.
+    Per fold: weight, weight of right answers, weighted log-loss, weighted Brier score, rows. `confusion` is the weight
+    of every true class in every predicted one.
     """
 
     folds: np.ndarray
-    classes: np.ndarray
+    confusion: np.ndarray
     bins: np.ndarray
 
+    @classmethod
+    def none(cls, folds: int, classes: int) -> Sums:
+        return cls(np.zeros((folds, 5)), np.zeros((classes, classes)), np.zeros((BINS, 3)))
+
     def __add__(self, other: Sums) -> Sums:
-        return Sums(self.folds + other.folds, self.classes + other.classes, self.bins + other.bins)
+        return Sums(self.folds + other.folds, self.confusion + other.confusion, self.bins + other.bins)
+
+    def add(self, fold: int, proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, counted: int) -> None:
+        """Put in what one fold's model says of some of its rows, which stand for `counted` ones."""
+        rows, best = np.arange(len(labels)), proba.argmax(axis=1)
+        right, own = (best == labels).astype(float), proba[rows, labels]
+        squares = np.einsum("ij,ij->i", proba, proba) - 2.0 * own + 1.0
+        loss = -(weights @ np.log(np.maximum(own, SMALLEST)))
+        self.folds[fold] += weights.sum(), weights @ right, loss, weights @ squares, counted
+        classes = len(self.confusion)
+        self.confusion[:] += np.bincount(labels * classes + best, weights, classes * classes).reshape(classes, classes)
+        self.bins[:] += bin_sums(np.minimum(proba[rows, best], 1.0), right, weights)
 
 
 def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> Sums:
-    groups = models.model.groups
-    folds, classes, bins = np.zeros((len(models.models), 4)), np.zeros((groups, 2)), np.zeros((BINS, 3))
+    sums = Sums.none(len(models.models), models.model.groups)
     for found in models.answers(chunk):
-        rows, labels, weights, joint = np.arange(len(found.rows)), found.labels, found.weights, found.joint
+        joint = found.joint
         if corrected_by is not None:
             possible = np.isfinite(joint).any(axis=1)
             joint[possible] = corrected(joint[possible], corrected_by[found.fold])
-        best = joint.argmax(axis=1)
-        right = (best == labels).astype(float)
         models.model.kernels.normalise(joint)
-        own = np.maximum(joint[rows, labels], SMALLEST)
-        folds[found.fold] += weights.sum(), weights @ right, -(weights @ np.log(own)), found.counted
-        classes += np.stack([np.bincount(labels, w, minlength=groups) for w in (weights, weights * right)], axis=1)
-        bins += bin_sums(joint[rows, best], right, weights)
-    return Sums(folds, classes, bins)
+        sums.add(found.fold, joint, found.labels, found.weights, found.counted)
+    return sums
 
 
 def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Evaluation | None:
     """What the sums say, beside always saying how frequent each class is: its weight in tested rows, and in all."""
-    weight, right, loss, rows = sums.folds.sum(axis=0)
+    weight, right, loss, brier, rows = sums.folds.sum(axis=0)
     if weight <= 0:
         return None
     shares = counted / counted.sum()
     guess = float(tested[shares.argmax()] / tested.sum())
     unsure = float(-(tested @ np.log(np.maximum(shares, SMALLEST))) / tested.sum())
-    folds = [{"accuracy": float(r / w), "log_loss": float(x / w), "rows": int(n)} for w, r, x, n in sums.folds if w > 0]
-    met = sums.classes[sums.classes[:, 0] > 0]
+    told = [{"accuracy": r / w, "log_loss": x / w, "rows": int(n)} for w, r, x, _, n in sums.folds.tolist() if w > 0]
+    met = sums.confusion.sum(axis=1)
+    recalls = np.diag(sums.confusion)[met > 0] / met[met > 0]
     return Evaluation(
-        how, int(rows), float(right / weight), float(loss / weight), guess, unsure, folds,
-        balanced_accuracy=float((met[:, 1] / met[:, 0]).mean()), baseline_balanced_accuracy=1.0 / len(met),
-        reliability=bins_of(sums.bins),
+        how, int(rows), float(right / weight), float(loss / weight), guess, unsure, told,
+        balanced_accuracy=float(recalls.mean()), baseline_balanced_accuracy=1.0 / len(recalls),
+        reliability=bins_of(sums.bins), brier=float(brier / weight),
+        confusion=tuple(map(tuple, sums.confusion.tolist())),
+        baseline_brier=float(tested @ (shares @ shares - 2.0 * shares + 1.0) / tested.sum()),
     )  # fmt: skip

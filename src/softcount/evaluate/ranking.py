@@ -1,0 +1,161 @@
+"""Rows ranked by the probability of one class: area under the curve, lift, and the threshold for a wanted rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.fitted.decisions import Threshold, called
+
+RATES = ("precision", "recall")
+PARTS = 10
+FOLDS = 5
+ROUNDING = 1e-12
+"""How far a rate may be below the wanted one: 9 of 10 rows are 0.9, whatever a division makes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiftLine:
+    """One part of the rows, the likeliest first: rows, how many are of the class, and how that compares.
+
+    `lift` is the part's share of the class over that of all rows, `captured` the share of the class found up to here,
+    `lift_so_far` the lift of all rows up to here.
+    """
+
+    part: int
+    rows: float
+    of_class: float
+    share: float
+    lift: float
+    captured: float
+    lift_so_far: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Distinct scores from the highest down, with the weight of the rows at least as high, and of the class's own."""
+
+    scores: np.ndarray
+    rows: np.ndarray
+    hits: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> Ranking:
+        """The ranking of rows with these scores; `hit` says which are of the class."""
+        distinct, place = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)
+        sums = [np.bincount(place, w, minlength=len(distinct)) for w in (weights, weights * hit)]
+        return cls(-distinct, np.cumsum(sums[0]), np.cumsum(sums[1]))
+
+    @property
+    def total(self) -> float:
+        return float(self.rows[-1]) if len(self.rows) else 0.0
+
+    @property
+    def positives(self) -> float:
+        return float(self.hits[-1]) if len(self.hits) else 0.0
+
+    @property
+    def auc(self) -> float:
+        """How often a row of the class scores above one of another, ties counting half; NaN where one is lacking."""
+        own, others = np.diff(self.hits, prepend=0.0), np.diff(self.rows - self.hits, prepend=0.0)
+        pairs = self.positives * (self.total - self.positives)
+        if not pairs > 0:
+            return float("nan")
+        below = (self.total - self.positives) - np.cumsum(others)
+        return float(own @ (below + 0.5 * others) / pairs)
+
+    def lift(self, parts: int = PARTS) -> list[LiftLine]:
+        """Equal parts of the rows, the likeliest first; rows with one score share what they hold evenly."""
+        if not self.positives > 0:
+            return []
+        cuts = self.total * np.arange(parts + 1) / parts
+        hits = np.interp(cuts, np.concatenate([[0.0], self.rows]), np.concatenate([[0.0], self.hits]))
+        rate, size = self.positives / self.total, self.total / parts
+        return [
+            LiftLine(
+                k + 1, size, float(hits[k + 1] - hits[k]), float((hits[k + 1] - hits[k]) / size),
+                float((hits[k + 1] - hits[k]) / size / rate), float(hits[k + 1] / self.positives),
+                float(hits[k + 1] / cuts[k + 1] / rate),
+            )
+            for k in range(parts)
+        ]  # fmt: skip
+
+    def rates(self) -> dict[str, np.ndarray]:
+        """Precision and recall of calling every row from each distinct score on."""
+        return {"precision": self.hits / self.rows, "recall": self.hits / self.positives}
+
+    def threshold(self, rate: str, wanted: float) -> int | None:
+        """The place of the score from which on the rate is reached and the other one best; None where it never is."""
+        reached = np.flatnonzero(self.rates()[rate] >= wanted - ROUNDING)
+        if not len(reached):
+            return None
+        return int(reached[-1] if rate == "precision" else reached[0])
+
+
+def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
+    """The one rate that is wanted, and how high."""
+    asked = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
+    if len(asked) != 1:
+        raise DataError("say which rate is wanted: precision=0.9 or recall=0.9, one of them.")
+    (rate, value), *_ = asked.items()
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
+        raise DataError(f"{rate} is a number above 0 and up to 1, not {value!r}.")
+    return rate, float(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows held out: probability of every class, the place of the true one, weights, and the fold each is in."""
+
+    proba: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+
+    def ranking(self, place: int, rows: np.ndarray | slice = slice(None)) -> Ranking:
+        return Ranking.of(self.proba[rows, place], self.labels[rows] == place, self.weights[rows])
+
+
+def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted: float) -> Threshold:
+    """The threshold that all these rows choose for one class, with what it gives."""
+    ranking = held.ranking(place)
+    if not 0 < ranking.positives < ranking.total:
+        there = "every row" if ranking.positives > 0 else "no row"
+        raise DataError(f"{there} with a label is of class {name!r}: a threshold needs rows of it and of others.")
+    at = ranking.threshold(rate, wanted)
+    if at is None:
+        best = int(np.argmax(ranking.rates()[rate]))
+        raise DataError(
+            f"no threshold for {name!r} reaches a precision of {wanted:g} on rows held out: the highest is "
+            f"{ranking.rates()[rate][best]:.4g}, from a probability of {ranking.scores[best]:.4g} on."
+        )
+    value = float(ranking.scores[at])
+    checked = np.zeros(len(held.labels), dtype=bool)
+    for fold in np.unique(held.folds):
+        inside = held.folds == fold
+        checked[inside] = held.proba[inside, place] >= _other_folds(held, place, ~inside, rate, wanted, value)
+    all_rows = _rates(held, place, called(held.proba, place, value) == place)
+    fair, usual = _rates(held, place, checked), _rates(held, place, held.proba.argmax(axis=1) == place)
+    return Threshold(name, value, f"{rate} {wanted:g}", *all_rows, *fair[:2], *usual[:2], rows=len(held.labels))
+
+
+def _other_folds(
+    held: ScoredRows, place: int, rows: np.ndarray, rate: str, wanted: float, otherwise: float
+) -> float:  # fmt: skip
+    """The threshold that some rows choose; the best there is where they do not reach the rate."""
+    ranking = held.ranking(place, rows)
+    if not ranking.positives > 0:
+        return otherwise
+    at = ranking.threshold(rate, wanted)
+    return float(ranking.scores[int(np.argmax(ranking.rates()[rate])) if at is None else at])
+
+
+def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float, float]:
+    """Precision, recall and the share of rows that are called so; precision is NaN where none is."""
+    true = held.labels == place
+    all_called, both = held.weights @ said, held.weights @ (said & true)
+    precision = both / all_called if all_called > 0 else float("nan")
+    return float(precision), float(both / (held.weights @ true)), float(all_called / held.weights.sum())

@@ -1,0 +1,258 @@
+"""From probabilities to decisions: what mistakes cost, classes as frequent as they will be, a threshold.
+
+All of it starts from (rows x classes) probabilities and the names of the classes, so it serves every classifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+
+ESTIMATE = "estimate"
+"""The word that asks for the classes' shares to be estimated from the rows themselves."""
+NEAR_ONE = 1e-6
+"""How far shares may be from summing to one: a third written with six digits three times."""
+SETTLED, MOST_STEPS = 1e-10, 10_000
+"""Shares that move less than this have been found; and the steps after which they are taken as they are."""
+
+
+def place_of(names: Sequence[Any], name: Any, what: str) -> int:
+    """Where a class stands among the names; an error says what named a class that there is not."""
+    try:
+        return list(names).index(name)
+    except ValueError:
+        known = ", ".join(map(repr, list(names)[:8]))
+        raise DataError(f"{what}: there is no class {name!r}. The classes are: {known}.") from None
+
+
+def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
+    """(true class x decided class) costs, from an array in the order of the classes or from names.
+
+    By name it is {(true, decided): cost} or {true: {decided: cost}}; a mistake nobody named costs 1, being right 0.
+
+    >>> cost_matrix({("ill", "well"): 10}, ["ill", "well"]).tolist()
+    [[0.0, 10.0], [1.0, 0.0]]
+    """
+    whole = _named_costs(costs, names) if isinstance(costs, Mapping) else _numbers(costs, "costs")
+    if whole.shape != (len(names), len(names)):
+        raise DataError(
+            f"costs has the shape {whole.shape}, but there are {len(names)} classes: it takes a row for every true "
+            f"class and a column for every class decided for, ({len(names)}, {len(names)})."
+        )
+    if not np.isfinite(whole).all():
+        true, decided = (names[place] for place in np.argwhere(~np.isfinite(whole))[0])
+        raise DataError(f"costs: deciding for {decided!r} where {true!r} is true must cost a finite number.")
+    return whole
+
+
+def _named_costs(costs: Mapping[Any, Any], names: Sequence[Any]) -> np.ndarray:
+    whole = 1.0 - np.eye(len(names))
+    for key, said in costs.items():
+        rows = {(key, decided): cost for decided, cost in said.items()} if isinstance(said, Mapping) else {key: said}
+        for pair, cost in rows.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise DataError(f"costs: {pair!r} is not a pair (true class, decided class), as in {{('a', 'b'): 5}}.")
+            place = tuple(place_of(names, name, "costs") for name in pair)
+            whole[place] = _numbers(cost, f"the cost of {pair!r}")
+    return whole
+
+
+def _numbers(said: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(said, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers, not {said!r:.60}.") from None
+
+
+def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """For every row the place of the class whose expected cost is lowest.
+
+    >>> cheapest(np.array([[0.2, 0.8], [0.05, 0.95]]), np.array([[0, 10], [1, 0]])).tolist()
+    [0, 1]
+    """
+    return np.asarray((proba @ costs).argmin(axis=1))
+
+
+# -- other shares of the classes than in training
+
+
+def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+    """Shares in the order of the classes, from "uniform", a sequence, or names.
+
+    Classes not named divide what is left as they did in training.
+
+    >>> shares_named({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
+    [0.225, 0.675, 0.1]
+    """
+    if isinstance(prior, str) and prior == "uniform":
+        return np.full(len(names), 1.0 / len(names))
+    if isinstance(prior, str):
+        raise DataError(f"prior={prior!r} is not known. Use shares by class, 'uniform' or 'estimate'.")
+    shares = _with_the_rest(prior, names, was) if isinstance(prior, Mapping) else _numbers(prior, "prior")
+    if shares.shape != (len(names),):
+        raise DataError(f"prior takes {len(names)} shares, one for every class in the order of classes_.")
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= NEAR_ONE:
+        raise DataError(f"prior: shares are 0 or more and sum to one, but these are {_listed(shares)}.")
+    return np.asarray(shares / shares.sum())
+
+
+def _with_the_rest(prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+    shares = np.full(len(names), np.nan)
+    for name, share in prior.items():
+        place = place_of(names, name, "prior")
+        value = _numbers(share, f"the prior of {name!r}")
+        if value.ndim or not 0 <= value <= 1:
+            raise DataError(f"prior: the share of {name!r} is a number from 0 to 1, not {share!r}.")
+        shares[place] = value
+    rest = np.isnan(shares)
+    left = 1.0 - shares[~rest].sum()
+    if rest.any() and left < -NEAR_ONE:
+        raise DataError(f"prior: the shares named sum to {1.0 - left:.6g}, which leaves nothing for the others.")
+    whole = was[rest].sum()
+    shares[rest] = max(left, 0.0) * (was[rest] / whole if whole > 0 else 1.0 / max(rest.sum(), 1))
+    return shares
+
+
+def _listed(shares: np.ndarray) -> str:
+    return ", ".join(f"{share:.6g}" for share in shares[:8]) + f" (sum {shares.sum():.6g})"
+
+
+def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+    """Log-probabilities of every class once its share is another than the model took it to be.
+
+    What a row says of its classes stays: each probability is multiplied by new share over old, and they are made to sum
+    to one again. With `prior="estimate"` the new shares are those these rows suggest.
+
+    >>> with np.printoptions(precision=4):
+    ...     print(np.exp(with_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
+    [[0.9 0.1]]
+    """
+    asked = isinstance(prior, str) and prior == ESTIMATE
+    now = estimated_shares(logs, was) if asked else shares_named(prior, names, was)
+    gone = (was <= 0) & (now > 0)
+    if gone.any():
+        raise DataError(
+            f"prior: class {names[int(np.argmax(gone))]!r} had no share in training, so nothing is known of its rows."
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = logs + np.where(was > 0, np.log(now) - np.log(was), -np.inf)
+    peak = moved.max(axis=1, keepdims=True)
+    if np.isneginf(peak).any():
+        row = int(np.argmax(np.isneginf(peak[:, 0]))) + 1
+        raise DataError(f"prior: row {row} can only be of a class whose share is 0 now. Give it some share.")
+    moved -= peak
+    return np.asarray(moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)))
+
+
+def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
+    """The shares of the classes under which rows without a label are likeliest, by EM.
+
+    A step gives every row to the classes as the shares so far suggest, and counts. One imagined row has the shares of
+    training, so that a few rows do not leave a class with nothing.
+
+    >>> rows = np.log([[0.9, 0.1]] * 8 + [[0.1, 0.9]] * 2)
+    >>> estimated_shares(rows, np.array([0.5, 0.5])).round(2).tolist()
+    [0.81, 0.19]
+    """
+    possible = was > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.where(possible, logs - np.log(was), -np.inf)
+    ratio = np.exp(odds - odds.max(axis=1, keepdims=True, initial=-1e300))
+    shares = was
+    for _ in range(MOST_STEPS):
+        # The mean of the rows' posteriors is each share times the mean of ratio over what the row has in all.
+        counts = shares * ((1.0 / (ratio @ shares)) @ ratio)
+        moved = (counts + was) / (len(logs) + 1.0)
+        done = np.abs(moved - shares).max() < SETTLED
+        shares = moved
+        if done:
+            break
+    return np.asarray(shares / shares.sum())
+
+
+# -- a threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """From which probability on a row is called `of`, and what that gives on rows held out.
+
+    `precision` is the share right among rows called so, `recall` the share of its rows that are called so, `called` the
+    share of all rows that are. The `checked` figures are of every fold under the threshold that the others chose, and
+    the `usual` ones those of calling every row the likeliest class.
+    """
+
+    of: Any
+    value: float
+    wanted: str
+    precision: float
+    recall: float
+    called: float
+    checked_precision: float
+    checked_recall: float
+    usual_precision: float
+    usual_recall: float
+    rows: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.of!r} from a probability of {self.value:.4g} on ({self.wanted}): precision {self.precision:.3f}, "
+            f"recall {self.recall:.3f}, {100 * self.called:.1f} % of {self.rows:,} rows held out are called so; "
+            f"each fold by the threshold of the others: precision {self.checked_precision:.3f}, "
+            f"recall {self.checked_recall:.3f}; the likeliest class: precision {self.usual_precision:.3f}, "
+            f"recall {self.usual_recall:.3f}"
+        )
+
+
+def threshold_in(threshold: Any, names: Sequence[Any]) -> tuple[int, float]:
+    """The place of the class and the probability, from a `Threshold` or {class: probability}."""
+    said = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold
+    if not isinstance(said, Mapping) or len(said) != 1:
+        raise DataError(f"threshold is one class and its probability, as in {{'yes': 0.3}}, not {threshold!r:.60}.")
+    (name, value), *_ = said.items()
+    at = _numbers(value, f"the threshold of {name!r}")
+    if at.ndim or not 0 <= at <= 1:
+        raise DataError(f"threshold: the probability of {name!r} is a number from 0 to 1, not {value!r}.")
+    return place_of(names, name, "threshold"), float(at)
+
+
+def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
+    """The class at `place` where its probability reaches the value, elsewhere the likeliest of the others.
+
+    >>> called(np.array([[0.3, 0.4, 0.3], [0.6, 0.1, 0.3]]), 0, 0.3).tolist(), called(np.eye(1), 0, 1.0).tolist()
+    ([0, 0], [0])
+    """
+    others = proba.copy()
+    others[:, place] = -1.0
+    return np.where(proba[:, place] >= value, place, others.argmax(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a class is chosen from probabilities: the likeliest, the cheapest, or by a threshold; checked before use."""
+
+    costs: np.ndarray | None = None
+    threshold: tuple[int, float] | None = None
+
+    @classmethod
+    def of(cls, names: Sequence[Any], costs: Any = None, threshold: Any = None) -> Decision:
+        """The decision that was asked for, in the order of the classes."""
+        if costs is not None and threshold is not None:
+            raise DataError("costs and threshold each decide by themselves. Give one of them.")
+        return cls(
+            None if costs is None else cost_matrix(costs, names),
+            None if threshold is None else threshold_in(threshold, names),
+        )
+
+    def __call__(self, proba: np.ndarray) -> np.ndarray:
+        """The place of the class of every row."""
+        if not len(proba):
+            return np.zeros(0, dtype=np.int64)
+        if self.costs is not None:
+            return cheapest(proba, self.costs)
+        return np.asarray(proba.argmax(axis=1)) if self.threshold is None else called(proba, *self.threshold)
