@@ -34,6 +34,7 @@ from softcount.models.declared import read_kinds
 from softcount.models.declared_net import DeclaredNet
 from softcount.models.net import Net
 from softcount.networks.dependence import Dependence
+from softcount.networks.elimination import cells_within
 from softcount.networks.network import Network
 from softcount.run.threads import Threads
 from softcount.sources.frames import is_missing
@@ -53,7 +54,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     how to find them: "naive", "tan", "joint" (with y), "chow-liu", "search" (by `criterion`, "bic" or "bdeu"). `hidden`
     names nodes that no column shows with the number or the names of their levels. Numbers that levels depend on are cut
     into levels (`cut` says how many, or where); other numbers follow levels by the family of their kind, and normal
-    numbers follow each other along straight lines.
+    numbers follow each other along straight lines. `memory` is what an exact answer may take: bytes, or a text such as
+    "2GB" (half a gigabyte, unless said).
 
     >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
     >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
@@ -84,6 +86,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         forbidden: Any = (),
         max_parents: int | None = None,
         missing: Any = None,
+        memory: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -184,6 +187,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         inputs.refuse_negative("tol", self.tol)
         inputs.refuse_negative("equivalent_sample_size", self.equivalent_sample_size)
         inputs.refuse_jobs(self.n_jobs)
+        cells_within(self.memory)
         if self.max_parents is not None:
             inputs.refuse_fraction("max_parents", self.max_parents, 0)
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
@@ -330,6 +334,9 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     @property
     def _fitted(self) -> FittedNet:
         check_is_fitted(self, "fitted_")
+        room = cells_within(self.memory)
+        if self.fitted_.room != room:
+            self.fitted_ = replace(self.fitted_, room=room)
         return self.fitted_
 
     @property

@@ -33,6 +33,7 @@ from softcount.models.net import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
 from softcount.models.number_parts import NumberPart
 from softcount.networks.ask import Questions
+from softcount.networks.elimination import ROOM
 from softcount.networks.row_evidence import Evidence
 from softcount.numerics.twofold import Twofold
 from softcount.table import Chunk, Table, open_table
@@ -53,7 +54,9 @@ class LikeliestLevels:
 
 @dataclass(frozen=True, eq=False)
 class FittedNet(Learned):
-    """What was learned, and what it says."""
+    """What was learned, and what it says; `room` is how many cells the trees of an exact answer may have."""
+
+    room: int = ROOM
 
     @classmethod
     def of(cls, learned: Learned) -> FittedNet:
@@ -95,7 +98,7 @@ class FittedNet(Learned):
     @cached_property
     def questions(self) -> Questions:
         """The discrete part, ready to be asked; trees that were built for a question are kept."""
-        return Questions(self.net.discrete, self.net.sizes, self.compiled[0])
+        return Questions(self.net.discrete, self.net.sizes, self.compiled[0], self.room)
 
     # -- rows
 
@@ -251,7 +254,7 @@ class FittedNet(Learned):
         if not several:
             return self._one(of, ready, evidence)
         if each:
-            return {name: self._one(name, ready, evidence) for name in asked}
+            return self._each(asked, ready, evidence)
         if any(self.is_number(name) for name in asked):
             raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
         nodes = [self._discrete(name) for name in asked]
@@ -261,6 +264,16 @@ class FittedNet(Learned):
             tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
             for place, share in np.ndenumerate(shares)
         }
+
+    def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
+        """Every node by itself, those with levels in one go."""
+        leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
+        shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
+        answers = {
+            name: dict(zip(self.levels[name], map(float, self._sound(own[0])), strict=True))
+            for name, own in zip(leveled, shares, strict=True)
+        }
+        return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
 
     def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Levels | Answer:
         if self.is_number(of):

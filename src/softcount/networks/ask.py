@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcount.errors import DataError
+from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import ROOM, Scope
 from softcount.networks.graph import Graph
 from softcount.networks.junction_tree import JunctionTree
@@ -26,8 +26,21 @@ To make one takes 2 ms for a network of 37 nodes, and saves a few microseconds f
 SUM_ERROR = 1e-6
 """How far from one the rows of a table may add up to."""
 
+CELLS_WORTH_A_TREE = 2**12
+"""Cells of a tree for all rows, for each of its tables, from which rows get trees without the nodes they show.
+
+To make a tree takes 40 microseconds a table, which is what 4,000 cells take; less of it is left to go through.
+"""
+
 KEPT = 1024
 """Trees kept for questions that come again."""
+
+KEPT_CELLS = 2**23
+"""Cells that kept trees may have together, unless one has more: 64 megabytes."""
+
+
+EVERYTHING: tuple[Scope, ...] = ((-1,),)
+"""What is asked where the levels of all nodes together are."""
 
 
 class Known(NamedTuple):
@@ -77,6 +90,26 @@ class PrunedTree(NamedTuple):
             yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
 
 
+class KeptTrees:
+    """Trees by question; all are given up when they have become many or large."""
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[tuple[Scope, ...], Known], PrunedTree] = {}
+        self._cells = 0
+
+    def get(self, of: tuple[Scope, ...], known: Known) -> PrunedTree | None:
+        return self._trees.get((of, known))
+
+    def keep(self, of: tuple[Scope, ...], known: Known, tree: PrunedTree) -> PrunedTree:
+        cells = tree.loaded.tree.cells
+        if len(self._trees) >= KEPT or self._cells + cells > KEPT_CELLS:
+            self._trees.clear()
+            self._cells = 0
+        self._trees[of, known] = tree
+        self._cells += cells
+        return tree
+
+
 @dataclass(frozen=True)
 class Questions:
     """A graph and its tables, each (levels of the parents ..., own levels), whose rows add up to one.
@@ -105,8 +138,12 @@ class Questions:
         return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
 
     def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
-        """Of each of these nodes by itself, (rows x levels)."""
-        return self._answer(evidence, tuple((node,) for node in self._asked(of)))
+        """Of each of these nodes by itself, (rows x levels); in one tree for all of them, if there is room for it."""
+        scopes = tuple((node,) for node in self._asked(of))
+        try:
+            return self._answer(evidence, scopes)
+        except ResourceError:
+            return [found for scope in scopes for found in self._answer(evidence, (scope,))]
 
     def log_evidence(self, evidence: Evidence) -> Array:
         """The log-probability of what was seen in each row."""
@@ -119,9 +156,12 @@ class Questions:
         In a row that is impossible every code is -1.
         """
         evidence.check(self.sizes)
-        everything = tuple((node,) for node in range(len(self.sizes)))
-        pruned = self._pruned(everything, Known((), (), evidence.soft))
-        return pruned.loaded.most_probable(evidence)
+        seen, alike = evidence.seen, len(distinct_rows(evidence.codes >= 0)[0]) <= 1
+        spoken = {node for scope in evidence.soft for node in scope}
+        cut = tuple(node for node in seen if node not in spoken) if alike else ()
+        known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
+        pruned = self._kept.get(EVERYTHING, known) or self._kept.keep(EVERYTHING, known, self._whole(known))
+        return pruned.loaded.most_probable(evidence, pruned.batches(evidence))
 
     def _asked(self, of: Sequence[int]) -> Scope:
         scope = tuple(int(node) for node in of)
@@ -140,11 +180,11 @@ class Questions:
         return [found[again] for found in self._answer_different(evidence.take(first), of)]
 
     def _answer_different(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Rows with the same nodes seen go together where they are many, else all in one tree with marked levels."""
+        """Rows with the same nodes seen go together where they are many or the tree of all rows is large or refused."""
         if evidence.rows == 1:
             return self._run(evidence, of, cutting=True)
         first, again = distinct_rows(evidence.codes >= 0)
-        if len(first) > max(1, evidence.rows // ROWS_WORTH_A_TREE):
+        if len(first) > max(1, evidence.rows // ROWS_WORTH_A_TREE) and self._is_light(of, evidence):
             return self._run(evidence, of, cutting=False)
         found = [np.zeros((evidence.rows, prod(self.sizes[node] for node in scope))) for scope in of or ((),)]
         for pattern in range(len(first)):
@@ -152,6 +192,14 @@ class Questions:
             for own, answer in zip(found, self._run(evidence.take(rows), of, cutting=True), strict=True):
                 own[rows] = answer
         return found
+
+    def _is_light(self, of: tuple[Scope, ...], evidence: Evidence) -> bool:
+        """Whether one tree for all rows, with their levels marked, costs less than a tree for every pattern of them."""
+        try:
+            tree = self._pruned(of, Known((), evidence.seen, evidence.soft)).loaded.tree
+        except ResourceError:
+            return False
+        return tree.cells <= CELLS_WORTH_A_TREE * len(tree.scopes)
 
     def _run(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> list[Array]:
         """Posteriors, or the log evidence where nothing is asked; to cut, all rows must have the same nodes seen."""
@@ -163,17 +211,11 @@ class Questions:
         return posteriors if of else [log_evidence[:, None]]
 
     def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
-        found = self._kept.get((of, known))
-        if found is None:
-            found = self._prune(of, known)
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            self._kept[of, known] = found
-        return found
+        return self._kept.get(of, known) or self._kept.keep(of, known, self._prune(of, known))
 
     @cached_property
-    def _kept(self) -> dict[tuple[tuple[Scope, ...], Known], PrunedTree]:
-        return {}
+    def _kept(self) -> KeptTrees:
+        return KeptTrees()
 
     @cached_property
     def _positive(self) -> list[bool]:
@@ -184,17 +226,28 @@ class Questions:
         asked = {node for scope in of for node in scope}
         speaking = {node for scope in known.soft for node in scope}
         relevant = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
-        families, cut = self.graph.families, set(known.cut)
-        free = {node: tuple(member for member in families[node] if member not in cut) for node in relevant}
+        free = self._free(relevant, set(known.cut))
         if of:
             needed = self._needed(free, known.soft, asked)
             free = {node: scope for node, scope in free.items() if node in needed}
+        return self._loaded(free, known, of[0] if len(of) == 1 else ())
+
+    def _whole(self, known: Known) -> PrunedTree:
+        """The tree of all nodes but those that are cut."""
+        return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
+
+    def _free(self, nodes: Iterable[int], cut: set[int]) -> dict[int, Scope]:
+        """What is left of the scopes of these nodes' tables."""
+        families = self.graph.families
+        return {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
+
+    def _loaded(self, free: dict[int, Scope], known: Known, root: Scope = ()) -> PrunedTree:
+        families, cut = self.graph.families, set(known.cut)
         whole = [node for node, scope in free.items() if scope == families[node]]
         cuts = [
             CutTable.of(self.tables[node], families[node], cut) for node, scope in free.items() if node not in whole
         ]
         scopes = [*(free[node] for node in whole), *(each.scope for each in cuts), *known.soft]
-        root = of[0] if len(of) == 1 else ()
         tree = JunctionTree.build(self.sizes, scopes, self.room, self.graph.names, root)
         loaded = LoadedTree(tree, [self.tables[node] for node in whole])
         return PrunedTree(loaded, cuts, [node for node in known.marked if node in tree.tops])

@@ -6,14 +6,17 @@ import heapq
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf, log2, prod
+from math import inf, isfinite, log2, prod
+from typing import Any
 
-from softcount.errors import ResourceError
+from softcount.errors import DataError, ResourceError
 
 Scope = tuple[int, ...]
 
 ROOM = 2**26
 """Cells that the cliques of a tree may have together: half a gigabyte for one row."""
+
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
 
 BEYOND = 2**12
 """How many times the room a clique may have before the search for an order ends: up to there the cost is exact."""
@@ -176,9 +179,28 @@ def _refusal(
     if total is not None:
         cost = f"{_plain(total)} cells, {_plain(cells)} of them in {table}"
     return ResourceError(
-        f"an exact answer needs {cost}; at most {room:,} are allowed. "
-        "Allow more room, drop edges between these nodes, or take an answer by sampling."
+        f"an exact answer needs {cost}; at most {room:,} are allowed. Give more memory (8 bytes a cell), "
+        "drop edges between these nodes, or ask for an answer by sampling (samples=10_000)."
     )
+
+
+def cells_within(memory: Any) -> int:
+    """How many cells a tree may have in so much memory: bytes, or a text such as "2GB"; None is half a gigabyte.
+
+    >>> cells_within("2 GB"), cells_within(4096), cells_within(None) == ROOM
+    (250000000, 512, True)
+    """
+    if memory is None:
+        return ROOM
+    text = str(memory).strip().upper()
+    unit = next((each for each in UNITS if text.endswith(each)), "")
+    try:
+        size = float(text.removesuffix(unit)) * UNITS.get(unit, 1)
+    except ValueError:
+        size = inf
+    if isinstance(memory, bool) or not isfinite(size) or size < 8:
+        raise DataError(f"memory={memory!r} is no size. Give bytes, or a text such as '2GB'.")
+    return int(size // 8)
 
 
 def _plain(cells: int) -> str:

@@ -102,14 +102,15 @@ class LoadedTree:
         ]
         return Expectation(counts, log_evidence, asked.found)
 
-    def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
+    def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
         """The likeliest levels of all nodes together, as codes, and the logarithm of their product.
 
-        In a row that is impossible every code is -1.
+        Nodes that the tree does not have stay as they were seen. In a row that is impossible every code is -1.
+        `batches` are its lanes, if somebody else has made them.
         """
         codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
         with np.errstate(under="ignore"):
-            for block, inputs in self._batches(evidence):
+            for block, inputs in batches or self._batches(evidence):
                 collected = self.propagation.collect(inputs, most=True)
                 logs[block] = collected.log_evidence
                 lanes = np.ascontiguousarray(codes[block].T)
