@@ -14,6 +14,7 @@ from typing import Any
 from scipy import stats
 
 from exact import multinormals, normals, part_of, solve
+from mixed_parts import mixed_density, mixed_height, mixed_step
 from shaped import gamma_density, gammas, student_height, students
 from worded import text_density, text_fit
 
@@ -26,6 +27,8 @@ __all__ = [
     "log_density",
     "log_joint",
     "log_sum",
+    "mixed_height",
+    "mixed_step",
     "multinormals",
     "normals",
     "posterior",
@@ -203,6 +206,8 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "multinormal": _multinormal,
     "gamma": gamma_density,
     "student": _normal,
+    "mixed": mixed_density,
+    "mixed_block": mixed_density,
 }
 
 

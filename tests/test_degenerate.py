@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.mixture import GaussianMixture as PeerMixture
 
 import softcount as sc
-from softcount.learn.degenerate import least_share
+from softcount.numerics.rounding import least_share
 
 RNG = np.random.default_rng(0)
 TABLES = {

@@ -21,8 +21,8 @@ _NAMES = {
     "estimators.histogram": "Histogram",
     "estimators.bayes_net": "BayesNet",
     "estimators.model_average": "average ModelAverage",
-    "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Multinomial Multinormal "
-    "Normal Poisson Student Text",
+    "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Mixed Multinomial "
+    "Multinormal Normal Poisson Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
     "bayes.expert_beliefs": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",

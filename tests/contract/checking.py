@@ -41,6 +41,9 @@ def check_estimates(example: Example, model: Fitted, rows: Any, members: Any, pr
             if example.family.name == "student":
                 if model.converged:
                     check_settled(example, mine, group, rows, weights, imagined)
+            elif example.family.name.startswith("mixed"):
+                if model.converged:
+                    check_parts_settled(example, model, mine, group, rows, weights, imagined)
             elif example.family.name == "joint":
                 check_joint(mine, group, rows, weights, model.levels[key], prior, how)
             else:
@@ -82,6 +85,10 @@ def oracle_groups(
     if family.name == "student":
         before = before or [{k: v[g] for k, v in model.params[example.keys[0]].items()} for g in range(2)]
         return {example.keys[0]: oracle.students(family, cells[example.keys[0]], members, prior, how, before)}
+    if family.name.startswith("mixed"):
+        key = example.keys[0]
+        before = before or [{k: v[g] for k, v in model.params[key].items()} for g in range(2)]
+        return {key: oracle.mixed_step(cells[key], members, prior, how, before)}
     levels = {leaf.key: leaf.setting.levels for leaf in model.model.leaves}
     return {key: oracle.estimate(family, cells[key], members, prior, how, levels[key]) for key in example.keys}
 
@@ -90,6 +97,8 @@ def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e
     """One group's parameters; a variance that is nothing beside its column's is only held above zero."""
     if "covariance" in mine:
         return check_covariance(mine, right, tolerance)
+    if "share" in mine:
+        return check_parts(mine, right, tolerance)
     unit = max(right.get("whole", 0.0), 1e-300) ** 0.5
     for name, value in mine.items():
         if name == "mean":
@@ -101,6 +110,34 @@ def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e
         else:
             least = tolerance if name in ("probability", "shape") else 0.0
             np.testing.assert_allclose(value, right[name], rtol=tolerance, atol=least)
+
+
+def check_parts(mine: dict[str, Any], right: oracle.Group, tolerance: float) -> None:
+    """The parts of one group, each column in units of its own spread."""
+    unit = np.sqrt(np.maximum(right["whole"], 1e-300))
+    np.testing.assert_allclose(mine["share"], right["share"], rtol=tolerance, atol=tolerance)
+    middle = np.array(right["mean"])
+    assert np.all(np.abs(mine["mean"] - middle) <= tolerance * unit + 4e-16 * np.abs(middle))
+    np.testing.assert_allclose(mine["variance"] / unit**2, right["variance"] / unit**2, rtol=tolerance, atol=tolerance)
+
+
+def check_parts_settled(
+    example: Example, model: Fitted, mine: Any, step: oracle.Group, rows: Any, weights: Any, imagined: float
+) -> None:
+    """Another step of EM, by the oracle, has next to nothing to gain, unless a floor holds it."""
+    if parts_floored(step, model, example.keys[0]):
+        return
+    cells, how = example.leaf_cells(rows, example.keys[0]), model.imagined.how
+    heights = [
+        oracle.mixed_height(cells, weights, group | {"whole": step["whole"]}, imagined, how) for group in (mine, step)
+    ]
+    assert abs(heights[1] - heights[0]) <= 1e-6 * max(1.0, abs(heights[0]))
+
+
+def parts_floored(group: oracle.Group, model: Fitted, key: Any) -> bool:
+    """Whether the least width that a column can tell holds some part."""
+    floor, scale = model.imagined.hypers[key]["floor"], model.model.nodes[key].setting.scale
+    return bool(np.any(np.array(group["variance"]) <= 2 * floor / scale / scale + 1e-280))
 
 
 def check_covariance(mine: dict[str, Any], right: oracle.Group, tolerance: float) -> None:

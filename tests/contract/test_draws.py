@@ -39,6 +39,9 @@ def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> No
         check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
     elif leaf.family.name == "multinormal":
         check_block(drawn, group)
+    elif leaf.family.block:
+        for want in range(drawn.shape[1]):
+            check_column_of_block(leaf, drawn, group, want)
     else:
         params = {name: np.array([value]) for name, value in group.items()}
         check_steps(np.sort(drawn), lambda x: float(leaf.family.cdf(params, x)[0]))
@@ -68,6 +71,17 @@ def check_steps(drawn: np.ndarray, cdf: Any) -> None:
     for x in drawn[:: DRAWS // 40]:
         below, right = np.searchsorted(drawn, x, side="right") / DRAWS, cdf(x)
         assert abs(below - right) <= 6 * np.sqrt(max(right * (1 - right), 1e-4) / DRAWS)
+
+
+def check_column_of_block(leaf: Any, drawn: np.ndarray, group: oracle.Group, want: int) -> None:
+    """One column of a block: of all draws, and of those near the first draw's other cells."""
+    params = {name: np.array([value]) for name, value in group.items()}
+    single, own = leaf.family.conditional(params, leaf.setting, np.full(drawn.shape[1], np.nan), want)
+    check_steps(np.sort(drawn[:, want]), lambda x: float(single.cdf(own, x)[0]))
+    single, own = leaf.family.conditional(params, leaf.setting, drawn[0], want)
+    cells = np.where(np.arange(drawn.shape[1]) == want, np.nan, drawn[0])
+    again = leaf.family.draw_columns(params, leaf.setting, np.zeros(DRAWS, dtype=int), np.random.default_rng(2), cells)
+    check_steps(np.sort(again[want]), lambda x: float(single.cdf(own, x)[0]))
 
 
 def check_block(drawn: np.ndarray, group: oracle.Group) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import oracle
 import softcount as sc
-from contract.checking import check_group, check_joint, condition, oracle_groups
+from contract.checking import check_group, check_joint, condition, oracle_groups, parts_floored
 from contract.examples import LAWS, Example, every_example, weights_for
 from contract.models import MIXED, hidden, memberships, mixed_rows, named
 from softcount.fitted.fitted_model import Fitted
@@ -155,6 +155,9 @@ def check_step(example: Example, before: Fitted, after: Fitted, rows: Any, membe
         for g, (mine, group) in enumerate(zip(groups_of(after, key), right[key], strict=True)):
             if example.family.name == "joint":
                 check_joint(mine, group, rows, [row[g] for row in members], after.levels[key], 1.0, how)
+            elif "share" in group:
+                if not parts_floored(group, after, key):
+                    check_group(mine, group, 1e-7)
             elif not floored(group, after.model.nodes[key].setting.floor):
                 check_group(mine, group, 1e-7)
 

@@ -28,6 +28,8 @@ NAMED = {
     "binomial": {"probability"},
     "gamma": {"mean", "shape"},
     "student": {"mean", "spread", "freedom"},
+    "mixed": {"share", "mean", "variance"},
+    "mixed_block": {"share", "mean", "variance"},
 }
 """The parameters that every way of estimating has."""
 
@@ -55,6 +57,9 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
         elif example.family.name == "multinormal":
             d = len(example.columns)
             assert params["mean"].shape == (2, d) and params["covariance"].shape == (2, d, d)
+        elif example.family.name.startswith("mixed"):
+            wide = (2, 2, 2) if example.family.block else (2, 2)
+            assert params["share"].shape == (2, 2) and params["mean"].shape == params["variance"].shape == wide
         else:
             assert all(value.shape == (2,) for name, value in params.items() if name != "alpha")
 
@@ -111,6 +116,8 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "gamma": 4,
         "student": 6,
         "student-4.0": 4,
+        "mixed-2": 2 * (1 + 4),
+        "mixed_block-2": 2 * (1 + 8),
         "multinormal": 2 * (2 + 3),
         "multinormal-tied": 4 + 3,
         "multinormal-diagonal": 4 + 4,
@@ -127,7 +134,7 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
             with pytest.raises(sc.DataError, match="shares its variance"):
                 model.posterior(key)
             continue
-        if example.family.name in ("gamma", "student"):
+        if example.family.name in ("gamma", "student", "mixed", "mixed_block"):
             with pytest.raises(sc.DataError, match="conjugate"):
                 model.posterior(key)
             continue

@@ -92,3 +92,26 @@ def test_a_naive_network_cannot():
 def test_so_can_they_by_the_names_of_their_own():
     assert sc.BayesNet.tan(TABLE, DIFFERENT).score(TABLE, DIFFERENT) == 1.0
     assert sc.BayesNet.joint(TABLE, DIFFERENT).score(TABLE, DIFFERENT) == 1.0
+
+
+def around(rows=300):
+    """The four corners with some noise: XOR of numbers."""
+    rng = np.random.default_rng(9)
+    corner = rng.integers(0, 2, size=(2, rows))
+    table = dict(zip("ab", corner + 0.15 * rng.normal(size=(2, rows)), strict=True))
+    return table, corner[0] != corner[1]
+
+
+def test_a_mixture_within_each_class_can_where_the_columns_are_one_block():
+    table, different = around()
+    naive = sc.NaiveBayes().fit(table, different)
+    parts = sc.NaiveBayes(kinds={("a", "b"): sc.Mixed("normal", 2)}).fit(table, different)
+    assert naive.score(table, different) < 0.65
+    assert parts.score(table, different) >= 0.99
+    means = np.round(parts.params_["a", "b"]["mean"])
+    np.testing.assert_array_equal(means, [[[0, 0], [1, 1]], [[0, 1], [1, 0]]])
+
+
+def test_a_mixture_within_each_class_cannot_column_by_column():
+    table, different = around()
+    assert sc.NaiveBayes(kinds=sc.Mixed("normal", 2)).fit(table, different).score(table, different) < 0.65

@@ -14,6 +14,7 @@ from softcount.families.geometric import Geometric
 from softcount.families.joint import Joint
 from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
+from softcount.families.mixed import Mixed
 from softcount.families.multinomial import Multinomial
 from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
@@ -47,6 +48,7 @@ __all__ = [
     "Joint",
     "Linear",
     "LogNormal",
+    "Mixed",
     "Multinomial",
     "Multinormal",
     "Normal",

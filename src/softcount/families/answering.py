@@ -167,11 +167,13 @@ def draw_one_by_one(
     start = np.nan_to_num(cells) if family.levels_of(setting) else cells  # an open level has the code 0
     values = np.tile(start, (len(groups), 1))
     for want in np.flatnonzero(np.isnan(cells)):
-        distinct, which = np.unique(np.column_stack([groups, values]), axis=0, return_inverse=True)
-        for i, state in enumerate(distinct):
+        # What is still open is open in every row, and NaN would make each row a state of its own.
+        states = np.nan_to_num(np.column_stack([groups, values]))
+        _, first, which = np.unique(states, axis=0, return_index=True, return_inverse=True)
+        for i, row in enumerate(first):
             here = np.flatnonzero(which.ravel() == i)
-            single, own = family.conditional(params, setting, state[1:], int(want))
-            values[here, want] = single.draw(own, np.full(len(here), int(state[0])), rng)
+            single, own = family.conditional(params, setting, values[row], int(want))
+            values[here, want] = single.draw(own, np.full(len(here), int(groups[row])), rng)
     return values
 
 

@@ -20,6 +20,8 @@ from softcount.text.word_rules import Reading
 if TYPE_CHECKING:
     from softcount.families.base import Family
 
+Labels = Sequence[np.ndarray]
+
 
 class Capabilities:
     """Everything optional: setting up, learning, statistics in other terms."""
@@ -160,8 +162,13 @@ class Capabilities:
         """What one pass over rows of known class cannot count, in words, or nothing."""
         return ""
 
-    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
-        """What a group is taken for while nothing is known of it (`Setting.blank`); None where counting needs none."""
+    def blank(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
+    ) -> Any:
+        """What a group is taken for while nothing is known of it (`Setting.blank`); None where counting needs none.
+
+        `labels` are the groups of rows, below 0 where not known, in parts as the columns are; empty where none are.
+        """
         return None
 
     def observed(self, stats: np.ndarray) -> float | None:
@@ -318,6 +325,10 @@ class Capabilities:
     def private(self, params: Params, setting: Setting) -> Params:
         """Back from the user's units."""
         return params
+
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...] | None:
+        """The shape of one group's parameter; None where its line tells."""
+        return None
 
     # -- statistics of one table in another's terms
 

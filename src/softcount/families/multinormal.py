@@ -13,6 +13,7 @@ from scipy.special import gammaln, psi
 from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
 from softcount.families.base import Family, register, scalar_prior
+from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
@@ -76,7 +77,9 @@ class Multinormal(Family):
     def hidden(self, key: Key, holes: bool) -> str:
         return f"holes in the block {key}" if holes else ""
 
-    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
+    def blank(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
+    ) -> Any:
         """Means and variances of the columns' own cells; None where no row has a hole."""
         if not any(np.isnan(block).any() for block in columns):
             return None

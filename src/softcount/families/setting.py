@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class Setting:
     """What a family is told of the columns it models: how many groups, which levels, which units.
 
     A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.
-    `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances.
+    `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances, or
+    whatever else `Family.blank` found.
     `floor` is the least variance of a group as a share of the column's; `rounded`, that it is how numbers are rounded.
     A family that must know more has a subclass of its own (`Family.setting_type`).
     """
@@ -41,7 +42,7 @@ class Setting:
     scale: np.ndarray = field(default_factory=lambda: np.ones(1))
     floor: float = 1e-12
     rounded: bool = False
-    blank: tuple[np.ndarray, np.ndarray] | None = None
+    blank: Any = None
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
         """The width that a column needs even if it has no spread at all: how finely its numbers are told apart."""

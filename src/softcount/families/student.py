@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from softcount.errors import DataError
 from softcount.families.base import Family, register, spoken
+from softcount.families.capabilities import Labels
 from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, standardised, student_score
@@ -91,7 +92,9 @@ class Student(Family):
         parts = {"mean": mean[0], "spread": max(float(spread[0]), 1e-300), "freedom": freedom}
         return {name: np.full(groups, value) for name, value in parts.items()}
 
-    def blank(self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> Any:
+    def blank(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
+    ) -> Any:
         """Mean and spread of the whole column, fitted: rows far out have no say in what a prior's row looks like."""
         params, before = self._unknown(setting, 1), None
         least, alone = _plain_variance(columns, weights, setting) * 1e-6, [weight[:, None] for weight in weights]

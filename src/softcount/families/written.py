@@ -82,6 +82,9 @@ def _by_level(family: Family, said: Mapping[Any, Any], setting: Setting) -> np.n
 
 def inner_shape(family: Family, name: str, setting: Setting) -> tuple[int, ...]:
     """The shape of one group's parameter."""
+    own = family.inner_shape(name, setting)
+    if own is not None:
+        return own
     line, d = family.chart[name], len(setting.anchor)
     if line == "covariance":
         return (d, d)

@@ -226,5 +226,6 @@ def _blanked(leaf: Node, model: ClassModel, chunks: Sequence[Chunk]) -> Node:
         return leaf
     columns = [model.column(leaf, chunk) for chunk in chunks]
     weights = [np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks]
-    blank = leaf.family.blank(columns, weights, leaf.setting)
+    labels = [chunk.labels for chunk in chunks if chunk.labels is not None]
+    blank = leaf.family.blank(columns, weights, leaf.setting, labels)
     return leaf if blank is None else replace(leaf, setting=replace(leaf.setting, blank=blank))

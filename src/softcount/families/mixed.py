@@ -1,0 +1,400 @@
+"""Mixed columns: a few normals in every group, for numbers with more than one hump; alone, or a block of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from softcount.errors import DataError
+from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
+from softcount.families.base import Family, register, scalar_prior, spoken
+from softcount.families.capabilities import Labels
+from softcount.families.categorical import Categorical, estimated, imagined_counts
+from softcount.families.examples import Cells, example
+from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, standardised
+from softcount.families.part_starts import fitted_parts
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.logspace import softmax_rows
+from softcount.numerics.rounding import NARROW, least_share
+from softcount.numerics.twofold import Twofold, concatenate, stack
+from softcount.priors import NormalInverseChi2
+from softcount.table.schema import Field, Key, Kind
+
+NORMAL = Normal()
+MOST_PARTS = 20
+USUAL_PARTS = 2
+"""Parts where nobody says how many and no rows could choose."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Mixed(Family):
+    """Numbers with several humps: every group is a mixture of `parts` normals, `sc.Mixed("normal", 2)`.
+
+    `share`, `mean` and `variance` are of each part. A tuple of columns is one block whose parts are products over the
+    columns, so that columns may depend on each other: it solves XOR. Which part a row is of is hidden; statistics are
+    expected rows of each part, and of each part and column its rows, sum and squares of `(x - anchor) * scale`; so
+    fitting takes EM even when every class is known. Without `parts` their number is chosen where rows are at hand.
+
+    >>> Mixed("normal", 2).free(Setting(), groups=3)
+    15
+    """
+
+    of: str = "normal"
+    parts: int | None = None
+
+    name = "mixed"
+    kind = Kind.REAL
+    exact = False
+    mergeable = False
+    has_products = False
+    spread_parameters = ("variance",)
+    chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
+
+    def __post_init__(self) -> None:
+        if self.of != "normal":
+            raise DataError(f"Mixed({self.of!r}): parts are normal. Use Mixed('normal', 2).")
+        told = self.parts
+        if told is not None and not (isinstance(told, int) and not isinstance(told, bool) and 1 <= told <= MOST_PARTS):
+            raise DataError(f"parts={told!r}: the number of parts is a whole number from 1 to {MOST_PARTS}, or None.")
+
+    @property
+    def alone(self) -> bool:
+        return True
+
+    @property
+    def _parts(self) -> int:
+        return self.parts or USUAL_PARTS
+
+    def for_key(self, key: Key) -> Family:
+        if isinstance(key, tuple) and key and not self.block:
+            return MixedBlock(self.of, self.parts)
+        return Family.for_key(self, key)
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        return replace(self, parts=self._parts), Family.set_up(self, key, fields, groups, floor)[1]
+
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+        wide = (len(setting.anchor),) if self.block and name != "share" else ()
+        return self._parts, *wide
+
+    def width(self, setting: Setting) -> int:
+        return self._parts * (1 + 3 * len(setting.anchor))
+
+    def hidden(self, key: Key, holes: bool) -> str:
+        return f"column {key!r} is {self.name}, whose rows are of hidden parts"
+
+    # -- statistics and parameters with an axis for parts, and one for columns
+
+    def _split(self, stats: Twofold) -> tuple[Twofold, Twofold]:
+        """(groups x parts) rows, and (groups x parts x columns x 3) rows, sums and squares."""
+        apart = (*stats.shape[:-1], self._parts, stats.shape[-1] // self._parts)
+        by_part = Twofold(stats.hi.reshape(apart), stats.lo.reshape(apart))
+        inner, columns = by_part[..., 1:], (*apart[:-1], (apart[-1] - 1) // 3, 3)
+        return by_part[..., 0], Twofold(inner.hi.reshape(columns), inner.lo.reshape(columns))
+
+    def _wide(self, params: Params) -> Params:
+        """Means and variances as (groups x parts x columns)."""
+        if params["mean"].ndim > params["share"].ndim:
+            return params
+        return params | {name: params[name][..., None] for name in params if name not in ("share", "unit")}
+
+    def _narrow(self, params: Params) -> Params:
+        """Without the axis of the columns where there is one column."""
+        return params if self.block else {k: v if k == "share" else v[..., 0] for k, v in params.items()}
+
+    def _normals(self, params: Params) -> Params:
+        wide = self._wide(params)
+        return {"mean": wide["mean"], "variance": wide["variance"]}
+
+    # -- counting
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        """Of rows that are of all parts alike."""
+        rows = _rows(column)
+        there = ~np.isnan(rows).all(axis=1)
+        each = [NORMAL.features(rows[:, j], _unit(setting, j)) for j in range(rows.shape[1])]
+        part = np.concatenate([there[:, None].astype(float), *each], axis=1) / self._parts
+        return np.tile(part, (1, self._parts))
+
+    def blank(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
+    ) -> Any:
+        """Where parts start from, in all rows and in those of each group, and the least variances of the columns."""
+        rows, mass = np.concatenate([_rows(column) for column in columns]), np.concatenate(weights)
+        rows = (rows - setting.anchor) * setting.scale
+        told = np.concatenate(labels) if labels else np.full(len(rows), -1)
+        alike = fitted_parts(rows, mass, self._parts)
+        own = [_own_parts(rows, mass * (told == g), alike, self._parts) for g in range(setting.groups if labels else 0)]
+        floors = [_floor(column, mass) for column in rows.T]
+        return *(np.stack(found) for found in zip(alike, *own, strict=True)), np.array(floors)
+
+    def _start(self, setting: Setting, groups: int) -> Params | None:
+        if setting.blank is None:
+            return None
+        share, mean, variance, _ = setting.blank
+        which = np.arange(1, groups + 1) if len(share) == groups + 1 else np.zeros(groups, dtype=int)
+        return {"share": share[which], "mean": mean[which], "variance": variance[which]}
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """(groups x width) expected statistics, each part centred on its own rows before it is anchored."""
+        rows, groups = _rows(column), memberships.shape[1]
+        start = self._start(setting, groups) if params is None else self._wide(params)
+        if start is None:
+            return Twofold.of(memberships.T @ self.features(column, setting))
+        members = self._members(rows, self._sharp(start, setting)) * memberships[:, :, None]
+        there = ~np.isnan(rows)
+        parts = [Twofold.of((members * there.any(axis=1)[:, None, None]).sum(axis=0)).spread(2)]
+        for j in range(rows.shape[1]):
+            own = members * there[:, j, None, None]
+            parts.append(_centred(np.where(there[:, j], rows[:, j], setting.anchor[j]), own, start, setting, j))
+        flat = concatenate(parts, axis=2)
+        return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
+
+    def _members(self, rows: np.ndarray, params: Params) -> np.ndarray:
+        """(rows x groups x parts) how likely each part is, in every group."""
+        joint = self._joint(rows, params)
+        return softmax_rows(joint.reshape(-1, joint.shape[-1]))[0].reshape(joint.shape)
+
+    def _joint(self, rows: np.ndarray, params: Params) -> np.ndarray:
+        """(rows x groups x parts) log of share times density, from parameters as `_sharp` makes them."""
+        with np.errstate(divide="ignore"):
+            joint = np.tile(np.log(params["share"]), (len(rows), 1, 1))
+        for j in range(rows.shape[1]):
+            flat = {name: params[name][..., j].ravel() for name in params if name not in ("share", "unit")}
+            z, log_deviation = standardised(rows[:, j], flat | _one_unit(params, j), "variance")
+            scored = np.where(np.isnan(rows[:, j])[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
+            joint += scored.reshape(joint.shape)
+        return joint
+
+    def _sharp(self, private: Params, setting: Setting) -> Params:
+        """Parameters that keep all digits of rows near a mean that is far away."""
+        own = {name: np.moveaxis(value, -1, 0) for name, value in private.items() if name != "share"}
+        parts = [
+            NORMAL.scorable({name: value[j] for name, value in own.items()}, _unit(setting, j))
+            for j in range(len(setting.anchor))
+        ]
+        kept = {name: np.stack([part[name] for part in parts], axis=-1) for name in parts[0] if name != "unit"}
+        return kept | {"share": private["share"], "unit": setting.scale}
+
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        return self._sharp(self._wide(params), setting)
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        rows = _rows(column)
+        joint = self._joint(rows, self._wide(params))
+        found = softmax_rows(joint.reshape(-1, joint.shape[-1]))[1].reshape(joint.shape[:2])
+        return np.where(np.isnan(rows).all(axis=1)[:, None], 0.0, found)
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        return None if self.block else float(self._split(Twofold.of(stats))[0].value.sum())
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        rows, inner = was._split(stats)
+        moved = [NORMAL.moved(inner[:, :, j], NORMAL, _unit(old, j), _unit(new, j)) for j in range(len(new.anchor))]
+        flat = concatenate([rows.spread(2), *moved], axis=2)
+        return Twofold(flat.hi.reshape(len(flat.hi), -1), flat.lo.reshape(len(flat.lo), -1))
+
+    # -- learning
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        """Of every part what a normal column imagines; and so many rows of it."""
+        if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
+            raise DataError(f"a {self.name} column cannot take {prior!r} as its prior.")
+        told = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
+        least = np.full(len(setting.anchor), NARROW) if setting.blank is None else setting.blank[3]
+        told["floor"] = np.maximum(told["floor"], told["whole"] * least)
+        plain = 1.0 if isinstance(prior, NormalInverseChi2) else scalar_prior(prior, self, self._parts, setting.groups)
+        return told | {"alpha": np.full(self._parts, plain)}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """There is no closed form under `predictive`: parameters are plugged in."""
+        return self.held(stats, hyper, how, {})
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        plugged: How = "mean" if how == "predictive" else how
+        rows, inner = self._split(stats)
+        around = {name: value if self.block else value[..., None] for name, value in fixed.items() if name != "share"}
+        normals = NORMAL.held(inner, hyper, plugged, around)
+        share = estimated(rows.value, hyper["alpha"], plugged, self.name)
+        return self._narrow({"share": fixed.get("share", share)} | normals)
+
+    def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
+        sizes = {"share": self._parts - 1}
+        return groups * columns * sum(sizes.get(name, self._parts * len(setting.anchor)) for name in names)
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        floor = hyper["floor"] if self.block else hyper["floor"][0]
+        return params | {"variance": np.maximum(params["variance"], floor)}
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        return np.sqrt(np.maximum(params["variance"], SMALLEST))
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        """Where every part is as narrow as can be."""
+        narrow = self._wide(params)["variance"] <= hyper["floor"] * (1 + SLACK)
+        return np.asarray(narrow.all(axis=-2).any(axis=-1))
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        rows, inner = self._split(stats)
+        chosen = Categorical().completed(rows, {"probability": params["share"]})
+        return chosen + NORMAL.completed(inner, self._normals(params))
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        rows, inner = self._split(stats)
+        told = rows.value + imagined_counts(hyper, how)
+        steep = NORMAL.slope(inner, self._normals(params), hyper, how)
+        return self._narrow({"share": told / np.maximum(params["share"], SMALLEST)} | steep)
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        chosen = Categorical().log_prior({"probability": params["share"]}, {"alpha": hyper["alpha"]}, how)
+        return float(np.sum(chosen)) + float(np.sum(NORMAL.log_prior(self._normals(params), hyper, how)))
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of rows whose parts are as expected."""
+        rows, inner = self._split(stats)
+        return Categorical().evidence(rows, {"alpha": hyper["alpha"]}) + NORMAL.evidence(inner, hyper)
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Where nothing is imagined: a row of every part, and what a normal column takes."""
+        return NORMAL.proper(hyper) | {"alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        rows = self._split(stats)[1].value[..., 0]
+        return float((rows * np.log(setting.scale)).sum())
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        return NORMAL.log_spread(self._split(stats)[1].sum(0), hyper)
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        return self._narrow(self._wide(params) | NORMAL.public(self._normals(params), setting))
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        given = {name: np.asarray(params[name], float) for name in self.chart}
+        return self._narrow({"share": given["share"]} | NORMAL.private(self._normals(given), setting))
+
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * (self._parts - 1 + 2 * self._parts * len(setting.anchor))
+
+    # -- what it says
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        ends = params["share"].cumsum(axis=1)[:, :-1]
+        part = (rng.random(len(groups))[:, None] > ends[groups]).sum(axis=1)
+        mean, variance = params["mean"][groups, part], params["variance"][groups, part]
+        return np.asarray(rng.normal(mean, np.sqrt(variance)))
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return ["; ".join(_said(*part) for part in zip(*group, strict=True)) for group in _by_group(self._wide(params))]
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        share, mean = params["share"], params["mean"]
+        middle = (share * mean).sum(axis=1)
+        return middle, (share * (params["variance"] + (mean - middle[:, None]) ** 2)).sum(axis=1)
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        below = ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
+        return np.asarray((params["share"] * below).sum(axis=1))
+
+    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
+        return None
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        return np.asarray(~np.isnan(_rows(column)))
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """In counting units first, as of a normal column."""
+        keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
+        wide = self._wide(params)
+        part = {"share": wide["share"], "mean": wide["mean"][..., keep], "variance": wide["variance"][..., keep]}
+        return np.asarray(MixedBlock(self.of, self.parts).entropy(part) - np.log(setting.scale[keep]).sum())
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MixedBlock(Mixed):
+    """Several columns of numbers as one mixture in every group: `{("x", "y"): sc.Mixed("normal", 2)}`.
+
+    Given its part a row's cells are independent; the parts make the columns depend on each other.
+    """
+
+    name = "mixed_block"
+    block = True
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        middle = (params["share"][..., None] * params["mean"]).sum(axis=1)
+        return [tuple(row) for row in middle.tolist()]
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        """The wanted column's mixture, its parts as likely as the other cells make them."""
+        others = np.where(np.arange(len(cells)) == want, np.nan, cells)
+        share = self._members(others[None], params)[0]
+        own = {"share": share, "mean": params["mean"][..., want], "variance": params["variance"][..., want]}
+        return Mixed(self.of, self.parts), own
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        if cells is None:
+            return Family.draw_columns(self, params, setting, groups, rng)
+        return list(draw_one_by_one(self, params, setting, groups, rng, cells).T)
+
+    fill = fill_one_by_one
+
+
+def _rows(column: np.ndarray) -> np.ndarray:
+    return column.reshape(len(column), -1)
+
+
+def _unit(setting: Setting, j: int) -> Setting:
+    """The setting of one column of a block."""
+    return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
+
+
+def _one_unit(params: Params, j: int) -> Params:
+    return {"unit": params["unit"][j]} if "unit" in params else {}
+
+
+def _own_parts(rows: np.ndarray, mass: np.ndarray, alike: Any, parts: int) -> Any:
+    """The parts of one group's rows; those of all rows where it has none."""
+    return fitted_parts(rows, mass, parts) if (mass > 0).any() else alike
+
+
+def _floor(column: np.ndarray, weights: np.ndarray) -> float:
+    """The least variance of a part, as a share of the column's."""
+    there = ~np.isnan(column) & (weights > 0)
+    return least_share(column[there], weights[there]).share if there.any() else NARROW
+
+
+def _centred(column: np.ndarray, members: np.ndarray, params: Params, setting: Setting, j: int) -> Twofold:
+    """(groups x parts x 3) rows, sums and squares of one column without holes, around each part's own rows."""
+    here = {"mean": params["mean"][..., j], "variance": params["variance"][..., j]}
+    sharp = NORMAL.scorable({name: value.ravel() for name, value in here.items()}, _unit(setting, j))
+    z, _ = standardised(column, sharp, "variance")
+    off = (z * np.sqrt(here["variance"].ravel())).reshape(members.shape)
+    mass = members.sum(axis=0)
+    own = (members * off).sum(axis=0) / np.where(mass > 0, mass, 1.0)
+    near = off - own
+    rows, total, squares = (Twofold.of(part.sum(axis=0)) for part in (members, members * near, members * near * near))
+    shift = Twofold.of(here["mean"]) + Twofold.of(own)
+    return stack([rows, total + shift * rows, squares + shift * total * 2.0 + shift * shift * rows], axis=2)
+
+
+def _by_group(wide: Params) -> Any:
+    return zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True)
+
+
+def _said(share: float, mean: np.ndarray, deviation: np.ndarray) -> str:
+    each = (f"{spoken(m, 4, beside=s)} sd {spoken(s, 3)}" for m, s in zip(mean, deviation, strict=True))
+    return f"{share:.0%} around {', '.join(each)}"
+
+
+_HUMPS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5, 1.75, 9.25]
+EXAMPLES = (
+    example(Mixed("normal", 2), "pulse", _HUMPS, Cells("reals")),
+    example(MixedBlock("normal", 2), "length width", PAIRS, Cells("reals")),
+)
