@@ -55,7 +55,8 @@ def test_a_mixture_that_looks_for_its_size_passes_what_does_not_count_classes():
     counting = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(sc.Mixture(**QUICK), on_fail=None)
+        # Climbs of five steps end on the way up, where the last bit of a product decides which of two ways they took.
+        results = check_estimator(sc.Mixture(n_init=1, max_iter=30), on_fail=None)
     failed = {result["check_name"] for result in results if result["status"] == "failed"}
     assert failed <= counting
     rows = np.random.RandomState(0).uniform(size=(40, 3))
