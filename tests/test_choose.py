@@ -18,8 +18,9 @@ import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, Trial, fit_auto, growing, sizes
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, fit_auto, growing, sizes
 from softcount.learn.groups import Starts
+from softcount.learn.learned import Trial
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import prepare

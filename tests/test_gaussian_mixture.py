@@ -12,7 +12,7 @@ from scipy import sparse
 
 import softcount as sc
 from small_tables import fruit, refused
-from softcount.learn.choose import Trial
+from softcount.learn.learned import Trial
 
 SHAPES = {
     "full": (2, 3, 3),

@@ -18,7 +18,7 @@ from softcount.cli import main
 from softcount.cli.library_calls import READING
 from softcount.counts import ROOT
 from softcount.fitted.classes import Anomaly
-from softcount.learn.choose import Trial
+from softcount.learn.learned import Trial
 from softcount.report.class_page import because
 from softcount.report.evaluation_page import add_selection
 from softcount.report.page import Page, plain

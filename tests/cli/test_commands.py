@@ -314,13 +314,15 @@ def test_off_a_terminal_no_command_sends_an_escape_sequence(command, folder, tmp
     assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_scikit_learn_is_never_loaded(folder, tmp_path):
+def test_a_small_fit_loads_no_more_than_it_needs(folder, tmp_path):
     from cli.shell import python
 
     words = ["fit", str(folder / "fruit.csv"), "--target", "sort", "-o", str(tmp_path / "m.sc")]
     code = (
         "import sys\nfrom softcount.cli import main\n"
-        f"main.main({words!r}, standalone_mode=False)\nprint('sklearn' in sys.modules, file=sys.stderr)"
+        f"main.main({words!r}, standalone_mode=False)\nprint(*sys.modules, file=sys.stderr)"
     )
     done = python("-c", code)
-    assert done.stderr.decode().split()[-1] == "False"
+    heavy = {"sklearn", "scipy", "numba", "pandas", "polars", "softcount.learn.search", "softcount.learn.kmeans"}
+    assert done.returncode == 0 and "softcount.learn.labelled" in done.stderr.decode().split()
+    assert not heavy & set(done.stderr.decode().split())

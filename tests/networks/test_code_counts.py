@@ -45,6 +45,15 @@ def test_several_at_once_are_the_same_as_one_after_the_other(seed, kind, holes, 
     np.testing.assert_allclose(rows.with_each(axes, others), Counting.with_each(rows, axes, others), rtol=1e-13)
 
 
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_many_rows_are_multiplied_as_few_are(kind, monkeypatch):
+    codes, sizes = drawn_codes(5, 6, 200, 0.1)
+    few = CodeCounts(codes, sizes, weighed(kind, 200)).with_each([2, 4], [0, 1, 5])
+    monkeypatch.setattr(code_counts, "SMALL", 0)
+    many = CodeCounts(codes, sizes, weighed(kind, 200)).with_each([2, 4], [0, 1, 5])
+    np.testing.assert_allclose(few, many, rtol=1e-13)
+
+
 @pytest.mark.parametrize("block", [1, 40, 1000])
 def test_portions_of_rows_add_up(block, monkeypatch):
     codes, sizes = drawn_codes(3, 6, 300, 0.1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.table import open_table
-from softcount.table.column_plan import anchor_of, anchors_of
+from softcount.table.column_plan import anchor_of, anchors_of, medians
 
 SAMPLE = np.random.default_rng(4).normal(3, 2, 1_000)
 
@@ -68,3 +68,9 @@ def test_positive_columns_are_anchored_in_logarithms_also_when_declared() -> Non
     assert guessed.anchor == pytest.approx(float(np.median(np.log(incomes))))
     assert open_table(incomes[:, None], kinds={0: "positive"}).schema[0].anchor == guessed.anchor
     assert open_table({"it": incomes}, kinds={"it": "real"}).schema["it"].anchor == float(np.median(incomes))
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 99))
+def test_medians_are_numpys(width: int, rows: int, seed: int) -> None:
+    block = np.random.default_rng(seed).normal(size=(rows, width)).round(1)
+    assert np.array_equal(medians(block), np.median(block, axis=1))

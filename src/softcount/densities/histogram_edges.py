@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import pi, sqrt
 
 import numpy as np
-from scipy.special import gammaln
 
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError
+from softcount.numerics.late_scipy import gammaln
 
 MOST_BINS = 100_000
 CANDIDATES = 300

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf, pi, sqrt
 
 import numpy as np
-from scipy.special import expit, ndtr
 
 from softcount.errors import DataError
+from softcount.numerics.late_scipy import expit, ndtr
 
 Shape = Callable[[np.ndarray], np.ndarray]
 Draw = Callable[[np.random.Generator, int], np.ndarray]

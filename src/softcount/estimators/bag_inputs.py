@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.estimators.inputs import refuse_fraction, refuse_jobs
+from softcount.numerics.late_scipy import sparse
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table

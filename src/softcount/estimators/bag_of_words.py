@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +20,7 @@ from softcount.estimators.inputs import attribute, keep_settings
 from softcount.files.archive import naming
 from softcount.files.json_document import nested_document
 from softcount.files.text_part import reading_document
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.text import Chosen, Gathered, WordBlock, Words, block_of, matrix_of
 from softcount.text.hashing import GatheredHashes, Hashed, continued, everything, take

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +35,7 @@ from softcount.models.net import Net
 from softcount.networks.dependence import Dependence
 from softcount.networks.elimination import cells_within
 from softcount.networks.network import Network
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.sources.frames import is_missing
 from softcount.table import MISSING, Table, open_table

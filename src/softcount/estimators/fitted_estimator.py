@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +21,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.declared import Declared, read_kinds
+from softcount.numerics.late_scipy import sparse
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
 from softcount.table import MISSING, Table

@@ -9,13 +9,13 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from softcount.errors import DataError, DataWarning
 from softcount.models.declared import read_kinds
+from softcount.numerics.late_scipy import sparse
 from softcount.priors import Dirichlet
 from softcount.sources.frames import TEXT, CellTypeError, is_frame, is_missing, plain_keys, text_column
 from softcount.table import Table, check_weights, code_labels, open_table

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +18,7 @@ from softcount.estimators.inputs import attribute
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
 from softcount.learn.kmeans.points import refuse_not_finite
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.sources.frames import text_column
 from softcount.sources.wording import refuse_unknown

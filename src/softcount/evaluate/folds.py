@@ -13,7 +13,6 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.counts import ROOT, Counts
 from softcount.learn.labelled import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
@@ -21,6 +20,7 @@ from softcount.learn.plan import Plan, cells_of, plug
 from softcount.learn.prepare import LABELLED_FLOOR, recoded_chunks, tallied
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
+from softcount.numerics.late_scipy import sparse
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
 from softcount.table import Chunk, Settled, Table

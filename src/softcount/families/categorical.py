@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng
@@ -15,6 +14,7 @@ from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.families.written import given_shares
+from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert
@@ -261,8 +261,8 @@ def moved_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[
 
 def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Kullback-Leibler divergence of each group's probabilities from their average, in nats."""
-    whole = shares @ table
-    return np.asarray((xlogy(table, table) - xlogy(table, np.where(whole > 0, whole, 1.0))).sum(axis=1))
+    own, whole = (np.log(np.where(part > 0, part, 1.0)) for part in (table, shares @ table))
+    return np.asarray((table * (own - whole)).sum(axis=1))
 
 
 def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:

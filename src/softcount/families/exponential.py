@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln
 
 from softcount.errors import DataError
 from softcount.families.base import register, where_first
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SLACK, SMALLEST, Hyper, Line, Params, Setting
 from softcount.families.totals import Totals
+from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
 from softcount.table.schema import Key

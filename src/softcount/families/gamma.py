@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammainc
 
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import gammainc
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Kind

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betaln, xlog1py
 
 from softcount.families.base import register
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, Hyper, Line, Params
 from softcount.families.totals import Totals
+from softcount.numerics.late_scipy import betaln, xlog1py
 from softcount.numerics.logspace import log_rising
 from softcount.priors import Beta
 from softcount.table.schema import Kind

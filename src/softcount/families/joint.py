@@ -9,7 +9,6 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
@@ -17,6 +16,7 @@ from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
+from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
@@ -18,6 +17,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, standardised
 from softcount.families.part_starts import fitted_parts
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import ndtr
 from softcount.numerics.logspace import softmax_rows
 from softcount.numerics.rounding import NARROW, least_share
 from softcount.numerics.twofold import Twofold, concatenate, stack

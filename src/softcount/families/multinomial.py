@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln
 
 from softcount.errors import DataError
 from softcount.families.base import Family, register, where_first
 from softcount.families.categorical import Categorical, estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Kind
@@ -110,15 +111,17 @@ def _polya(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return np.asarray(parts + gammaln(mass) - gammaln(mass + total))
 
 
-FACTORIALS = gammaln(np.arange(256) + 1.0)
-"""Logarithms of factorials: nearly every count is small, and looking it up takes a tenth of the time."""
+@cache
+def factorials() -> np.ndarray:
+    """Logarithms of factorials: nearly every count is small, and looking it up takes a tenth of the time."""
+    return np.asarray(gammaln(np.arange(256) + 1.0))
 
 
 def log_ways(column: Any, first: int = 0) -> np.ndarray:
     """Logarithm of the ways to order each sparse row's counts; columns before `first` are no counts."""
     counts, places = column.data, column.data.astype(np.intp)
-    small = bool(((places < len(FACTORIALS)) & (places == counts)).all())
-    logs = FACTORIALS[places] if small else gammaln(counts + 1.0)
+    small = bool(((places < len(factorials())) & (places == counts)).all())
+    logs = factorials()[places] if small else gammaln(counts + 1.0)
     ones = np.ones(column.shape[1])
     each = type(column)((logs, column.indices, column.indptr), shape=column.shape) @ ones
     ones[:first] = 0.0

@@ -8,7 +8,6 @@ from threading import local
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import gammaln, psi
 
 from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
@@ -17,6 +16,7 @@ from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import gammaln, psi
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseWishart

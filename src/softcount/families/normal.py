@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betainc, gammaln, pdtr, xlogy
 
 from softcount.families.base import register
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
+from softcount.numerics.late_scipy import betainc, gammaln, pdtr, xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma

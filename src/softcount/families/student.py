@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import stdtrit
 
 from softcount.errors import DataError
 from softcount.families.base import Family, register, spoken
@@ -16,6 +15,7 @@ from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, standardised, student_score
 from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import stdtrit
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
 from softcount.numerics.twofold import Twofold, concatenate, stack
 from softcount.priors import NormalInverseChi2

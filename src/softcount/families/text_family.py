@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import gammaln, logit, xlogy
 
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answering import Columns, Rng
@@ -18,6 +17,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.families.word_models import MODELS, MultinomialWords
+from softcount.numerics.late_scipy import gammaln, logit, xlogy
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words

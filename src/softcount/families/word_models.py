@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, xlog1py, xlogy
 
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
 from softcount.families.categorical import concentration, divergence_of_shares, estimated, imagined_counts
 from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, How, Hyper, Params, Setting
+from softcount.numerics.late_scipy import entr, xlog1py, xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta, Dirichlet, Expert

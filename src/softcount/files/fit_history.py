@@ -14,8 +14,7 @@ from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.validate import check_names
 from softcount.fitted.calibration import METHODS, Bin, Calibration, Curve
-from softcount.learn.choose import Trial
-from softcount.learn.learned import Learned
+from softcount.learn.learned import Learned, Trial
 
 
 def fit_history_document(model: Learned) -> Document:

@@ -8,13 +8,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import entr
 
 from softcount.counts import Counts
 from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.fitted.marking_words import marking_lines
 from softcount.fitted.surprise import RowScores, SurpriseMeter, part_of, tiles
 from softcount.models.nodes import Node
+from softcount.numerics.late_scipy import entr
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key

@@ -8,7 +8,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
@@ -19,6 +18,7 @@ from softcount.fitted.influence import departures
 from softcount.learn.learned import Learned
 from softcount.models.nodes import refuse_scores
 from softcount.models.tiles import TILE
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
@@ -19,6 +18,7 @@ from softcount.fitted.net_evidence import level_number, with_factors
 from softcount.models.net import NetRows
 from softcount.models.number_parts import NumberPart
 from softcount.networks.row_evidence import Evidence
+from softcount.numerics.late_scipy import xlogy
 from softcount.table import Table
 from softcount.table.schema import Key
 

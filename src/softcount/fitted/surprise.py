@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import entr, xlogy
 
 from softcount.counts import ROOT
 from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
+from softcount.numerics.late_scipy import entr, xlogy
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk
 from softcount.table.schema import Key

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+
+from softcount.numerics.late_scipy import sparse
 
 Rows = Any
 """Rows x columns, dense in C order (float32 or float64) or compressed sparse rows."""

@@ -22,6 +22,8 @@ from softcount.numerics.twofold import Twofold, concatenate, two_sum
 
 SHORT = 64
 """Rows added plainly before their sum joins a pair."""
+CACHED = 1 << 14
+"""Cells whose sums are made at once: what comes between stays in the cache."""
 ROOM = 1 << 18
 """Cells times groups that are counted abreast."""
 
@@ -53,12 +55,47 @@ def count_reals_labelled(
     if weights is not None:
         order = order[weights[order] != 0]
     bounds = np.searchsorted(labels[order], np.arange(len(centres) + 1))
-    parts = []
-    for g in range(len(centres)):
-        rows = order[bounds[g] : bounds[g + 1]]
-        own = np.ones((len(rows), 1)) if weights is None else weights[rows, None]
-        parts.append(_around(reals[rows], own, centres[g : g + 1], scales))
-    return _anchored(concatenate(parts, axis=0), centres, anchors, scales)
+    each = -(-np.diff(bounds) // SHORT)  # stretches of rows that each group has
+    starts = np.repeat(bounds[:-1] - SHORT * (np.cumsum(each) - each), each) + SHORT * np.arange(each.sum())
+    step = max(1, CACHED // (SHORT * max(1, reals.shape[1])))
+    parts = [np.zeros((0, 3, reals.shape[1]))]
+    for first in range(0, len(starts), step):
+        here = starts[first : first + step]
+        rows = order[here[0] : starts[first + step] if first + step < len(starts) else None]
+        heavy = np.ones((len(rows), 1)) if weights is None else weights[rows, None]
+        parts.append(_stretches(reals[rows], heavy, centres[labels[rows]], scales, here - here[0]))
+    return _anchored(_joined(np.concatenate(parts), each), centres, anchors, scales)
+
+
+def _stretches(
+    reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """(stretches, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale, added plainly."""
+    found = np.empty((len(starts), 3, reals.shape[1]))
+    with np.errstate(all="ignore"):
+        t = reals - centres
+        t *= scales
+        missing = np.isnan(reals)
+        if missing.any():
+            weights, t = np.where(missing, 0.0, weights), np.where(missing, 0.0, t)
+        wt = weights * t
+        for place, part in enumerate((weights, wt, np.multiply(wt, t, out=t))):
+            found[:, place] = np.add.reduceat(part, starts, axis=0)
+    return found
+
+
+def _joined(parts: np.ndarray, each: np.ndarray) -> Twofold:
+    """Sums of as many parts as each group has, one group's after another's: two by two until one is left."""
+    pair = Twofold.of(np.concatenate([parts, np.zeros((1, *parts.shape[1:]))]))  # the last one is nothing
+    while each.max(initial=0) > 1:
+        half = -(-each // 2)
+        within = np.arange(half.sum()) - np.repeat(np.cumsum(half) - half, half)
+        first = np.repeat(np.cumsum(each) - each, half) + 2 * within
+        second = np.where(2 * within + 1 < np.repeat(each, half), first + 1, -1)
+        with np.errstate(all="ignore"):
+            pair = concatenate([pair[first] + pair[second], pair[-1:]], axis=0)
+        each = half
+    return pair[np.where(each > 0, np.cumsum(each) - each, -1)]
 
 
 def count_reals_soft(

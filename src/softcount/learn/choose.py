@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from softcount.errors import DataError, DataWarning
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
-from softcount.learn.evidence import bic, cheeseman_stutz, description_length, memberships_entropy
+from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
 from softcount.learn.groups import Maker, Starts, fit_prepared
-from softcount.learn.learned import Learned
+from softcount.learn.learned import Learned, Trial
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan, plug
 from softcount.learn.prepare import Prepared, prepare
@@ -44,44 +44,6 @@ NEGLIGIBLE = 12.0
 """Nats below the best at which a number of classes adds next to nothing to an average: less than 1 in 100,000."""
 FINE = 8
 """Of more than twice so many classes, one more or less is not told apart by the starts there is time for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
-
-    `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
-    were some in the end: where it is less than `classes`, the others died, hold a single row or narrowed down on one
-    value, and the number does not stand for election.
-    """
-
-    classes: int
-    log_likelihood: float
-    n_parameters: int
-    bic: float
-    icl: float
-    evidence: float
-    cv: float | None
-    reached: int
-
-    @property
-    def mdl(self) -> float:
-        """The description length in bits."""
-        return description_length(self.bic)
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """All that is known of it, by name, the description length beside BIC."""
-        kept = asdict(self)
-        before = [*kept][: [*kept].index("bic") + 1]
-        return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
-
-    def merit(self, criterion: str) -> float:
-        """What is to be as large as possible."""
-        value = getattr(self, criterion)
-        if self.reached < self.classes > 1 or value is None or not np.isfinite(value):
-            return -np.inf
-        return float(-value if criterion in ("bic", "icl") else value)
 
 
 def fit_auto(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str = "evidence") -> Learned:

@@ -8,11 +8,11 @@ from math import lgamma, log
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
 from softcount.counts import ROOT, Counts
 from softcount.models.base import ClassModel, Model, runs_of
 from softcount.models.nodes import Bundle, Imagined, Params
+from softcount.numerics.late_scipy import entr
 from softcount.run.base import Runner
 
 

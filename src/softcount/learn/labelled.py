@@ -74,7 +74,9 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         )
     groups, weight = len(names), plan.unlabelled_weight
     cells = cells_of(table)
-    model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
+    model = found.model
+    if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
+        model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
     model, counts = grown(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)

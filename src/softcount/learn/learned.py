@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from softcount.counts import Counts
+from softcount.learn.evidence import description_length
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.table.schema import Key, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
+
+    `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
+    were some in the end: where it is less than `classes`, the others died, hold a single row or narrowed down on one
+    value, and the number does not stand for election.
+    """
+
+    classes: int
+    log_likelihood: float
+    n_parameters: int
+    bic: float
+    icl: float
+    evidence: float
+    cv: float | None
+    reached: int
+
+    @property
+    def mdl(self) -> float:
+        """The description length in bits."""
+        return description_length(self.bic)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All that is known of it, by name, the description length beside BIC."""
+        kept = asdict(self)
+        before = [*kept][: [*kept].index("bic") + 1]
+        return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
+
+    def merit(self, criterion: str) -> float:
+        """What is to be as large as possible."""
+        value = getattr(self, criterion)
+        if self.reached < self.classes > 1 or value is None or not np.isfinite(value):
+            return -np.inf
+        return float(-value if criterion in ("bic", "icl") else value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

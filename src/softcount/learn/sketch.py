@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
+from softcount.numerics.late_scipy import sparse
 from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096

@@ -11,7 +11,6 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.learn.kmeans.fit_kmeans import lloyd
 from softcount.learn.sketch import Sketch, distances, far_from, flat_points
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -112,6 +111,8 @@ def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
 
 def moved_centres(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
     """(rows x groups) distances to k-means++ seeds that a few steps of k-means have moved."""
+    from softcount.learn.kmeans.fit_kmeans import lloyd
+
     points = flat_points(sketch, np.arange(len(sketch.weights)))
     centres, _ = lloyd(points, sketch.weights, points[seed_rows(sketch, groups, rng)], LLOYD_STEPS)
     return _far(points, centres)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
+from softcount.numerics.late_scipy import sparse
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
 

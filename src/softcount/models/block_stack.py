@@ -7,11 +7,11 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammaln
 
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
+from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.twofold import Twofold, two_sum
 from softcount.table.chunk import Chunk
 

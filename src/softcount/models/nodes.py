@@ -382,6 +382,8 @@ def best_evidence(node: Node, stats: Twofold) -> float:
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
+    if all(part.ndim == 0 for part in parts):
+        return np.array(parts)
     same = np.broadcast_arrays(*parts)
     return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from softcount.errors import DataError, ResourceError
+from softcount.numerics.late_scipy import sparse
 
 ROOM = 1 << 27
 """Cells of the largest table that is counted."""
@@ -19,6 +20,8 @@ KEPT = 1 << 22
 """Cells of tables that are kept for the next time they are asked for."""
 BLOCK = 1 << 24
 """Indicators, or cells of tables side by side, that are made at once."""
+SMALL = 1 << 17
+"""Cells times rows that are multiplied as they are: sparse matrices must be loaded, and gain nothing there."""
 SIDE_BY_SIDE = 32
 """Levels a node, on average, beyond which indicators cost more than counting one node after the other."""
 
@@ -128,13 +131,11 @@ class CodeCounts(Counting):
         return self._product(axes, cells)[:, places]
 
     def _product(self, axes: Sequence[int], cells: int) -> np.ndarray:
-        from scipy.sparse import csc_array
-
         found = np.zeros((cells, int(self._starts[-1])))
         for rows, shown in self._indicators():
             cell = self._cells(axes, rows)
             weights = self._weights[rows].astype(shown.dtype)
-            found += (csc_array((weights, cell, np.arange(cell.size + 1)), (cells + 1, cell.size)) @ shown)[:-1]
+            found += (_members(cell, weights, cells + 1) @ shown)[:-1]
         return found
 
     @cached_property
@@ -164,6 +165,15 @@ class CodeCounts(Counting):
         row, node = np.nonzero(codes >= 0)
         shown[row, self._starts[node] + codes[row, node]] = 1
         return shown
+
+
+def _members(cell: np.ndarray, weights: np.ndarray, cells: int) -> Any:
+    """(cells x rows): the weight of each row in the cell it falls into; few rows need no sparse matrix."""
+    if cells * cell.size > SMALL:
+        return sparse.csc_array((weights, cell, np.arange(cell.size + 1)), (cells, cell.size))
+    found = np.zeros((cells, cell.size), dtype=weights.dtype)
+    found[cell, np.arange(cell.size)] = weights
+    return found
 
 
 def _checked(codes: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc, xlogy
 
 from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
+from softcount.numerics.chi_squared import chi_squared_tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Dependence:
     @property
     def p_value(self) -> float:
         """How often chance alone would show as much."""
-        return float(chdtrc(self.freedom, self.g2)) if self.freedom else 1.0
+        return chi_squared_tail(self.freedom, self.g2) if self.freedom else 1.0
 
 
 def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence:
@@ -78,7 +78,8 @@ def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, n
     with_a = np.add.reduceat(table, starts, axis=2)
     of_stratum = with_a.sum(axis=1, keepdims=True)
     alone = np.repeat(with_a / np.where(of_stratum > 0, of_stratum, 1.0), sizes, axis=2) * with_b
-    nats = xlogy(table, table / np.where(alone > 0, alone, 1.0)).sum(axis=(0, 1))
+    shares = np.where(table > 0, table / np.where(alone > 0, alone, 1.0), 1.0)
+    nats = (table * np.log(shares)).sum(axis=(0, 1))
     weight = of_stratum.sum(axis=(0, 1))
     found: np.ndarray = np.maximum(np.add.reduceat(nats, starts), 0.0) / np.where(weight > 0, weight, 1.0)
     return found, weight

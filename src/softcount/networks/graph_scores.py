@@ -8,11 +8,11 @@ from math import log, prod
 from typing import Protocol
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
 from softcount.networks.graph import Graph
+from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 
 

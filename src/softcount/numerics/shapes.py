@@ -10,8 +10,8 @@ from decimal import Context, Decimal
 from functools import cache
 
 import numpy as np
-from scipy.special import gammaln, polygamma, psi
 
+from softcount.numerics.late_scipy import gammaln, polygamma, psi
 from softcount.numerics.twofold import Twofold
 
 FAR = 16.0

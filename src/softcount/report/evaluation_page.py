@@ -13,7 +13,7 @@ from softcount.report.plain_text import counted, number, share
 if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
-    from softcount.learn.choose import Trial
+    from softcount.learn.learned import Trial
 
 
 HEADINGS = ("probability", "rows", "stated", "right")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import xlogy
+
+from softcount.numerics.late_scipy import xlogy
 
 MOST_INTERVALS = 5
 """Intervals of equal count that a column is cut into where nobody says how many."""

@@ -24,7 +24,7 @@ MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "None", "?")
 
 
 class Kind(StrEnum):
-    """What the values of a column are."""
+    """What the values of a column are; of each, whether they are numbers, and whether they are levels with codes."""
 
     CATEGORICAL = "categorical"
     REAL = "real"
@@ -34,14 +34,13 @@ class Kind(StrEnum):
     IDENTIFIER = "identifier"
     CONSTANT = "constant"
 
-    @property
-    def numeric(self) -> bool:
-        return self in (Kind.REAL, Kind.POSITIVE, Kind.COUNT)
+    numeric: bool
+    coded: bool
 
-    @property
-    def coded(self) -> bool:
-        """Whether its cells are levels, each with a code."""
-        return not self.numeric and self is not Kind.TEXT
+    def __init__(self, name: str) -> None:
+        # Asked several times for every column: names of an enumeration take longer to look up than this.
+        self.numeric = name in ("real", "positive", "count")
+        self.coded = not self.numeric and name != "text"
 
 
 class ColumnPlace(NamedTuple):

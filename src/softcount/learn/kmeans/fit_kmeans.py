@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, squared_norms, squares
@@ -21,6 +20,7 @@ from softcount.learn.kmeans.improve import SAME, best_exchanged, moved_elsewhere
 from softcount.learn.kmeans.points import COMFORTABLE, Frame, Points, frame_of, unit_rows
 from softcount.learn.kmeans.seeds import Draws, distinct
 from softcount.learn.kmeans.together import FewRows, SmallEnd, descend_together
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads, one_blas_thread
 
 WORTH_COMPILING = 1_000_000

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, squared_norms
+from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.sources.wording import column as named
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows
 from softcount.learn.kmeans.points import Points
 from softcount.learn.kmeans.together import TILE, FewRows
+from softcount.numerics.late_scipy import sparse
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from softcount.kernels.nearest import Rows, densely, goal_of, is_wide, squared_norms, squares
 from softcount.learn.kmeans.points import Points, unit_rows
+from softcount.numerics.late_scipy import sparse
 
 TILE = 1 << 19
 """Scores held at once, unless one start has more."""
