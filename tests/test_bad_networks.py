@@ -281,10 +281,22 @@ def test_numbers_that_make_no_sense_are_refused(mixed, name):
         mixed.query("a", {"x": given})
 
 
-def test_a_level_nobody_met_is_told_and_no_evidence(net):
-    with pytest.warns(DataWarning, match="'b' never held 'lower'"):
-        found = net.query("a", {"b": "lower"})
-    assert found == net.query("a")
+@pytest.mark.parametrize("ask", [lambda net, given: net.query("a", given), lambda net, given: net.most_probable(given)])
+def test_a_level_nobody_met_is_refused_with_those_there_are(net, ask):
+    levels = ", ".join(map(repr, net.levels_["b"]))
+    for given in ({"b": "lower"}, {"b": {"lower"}}, {"b": {"lower": 0.5}}):
+        with pytest.raises(DataError, match=f"node 'b' has no level 'lower'. It has: {levels}"):
+            ask(net, given)
+    with pytest.raises(DataError, match="has no level 'lower'"):
+        net.sample(3, given={"b": "lower"})
+
+
+def test_what_is_no_number_is_refused(mixed):
+    with pytest.raises(DataError, match="'x' holds numbers"):
+        mixed.query("a", {"x": "tall"})
+    visits = sc.BayesNet([("a", "k")], kinds={"k": "poisson"}).fit({"a": ["x", "y", "x"], "k": [1, 2, 3]})
+    with pytest.raises(DataError, match="'k' is a count.*-3"):
+        visits.query("a", {"k": -3})
 
 
 def test_a_joint_answer_about_a_number_is_refused(mixed):

@@ -389,3 +389,54 @@ def test_cut_numbers_are_asked_by_number_range_or_name():
     assert net.query("a", {"z": (-0.5, 0.5)}) == pytest.approx(net.query("a", {"z": names[1:3]}), rel=1e-12)
     assert net.query("a", {"z": (-9, 9)}) == pytest.approx(net.query("a"), rel=1e-12)
     assert list(net.query("z")) == names
+
+
+# -- numbers that are cut
+
+
+def cut_rows(n: int = 400) -> pd.DataFrame:
+    """A number that a class depends on, with holes."""
+    rng = np.random.default_rng(8)
+    age = rng.normal(40, 10, n).round(1)
+    old = np.where(rng.random(n) < 0.9, age > 45, age <= 45)
+    frame = pd.DataFrame({"age": age, "old": np.where(old, "yes", "no")})
+    frame.loc[::7, "age"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("cut", [3, [30.0, 45.0], [0.0, 45.0]])
+def test_holes_of_a_number_that_is_cut_are_filled_with_what_it_is_in_the_mean(cut, tmp_path):
+    """By the shares of its intervals times the mean of the rows in each; the end of one that no row is in."""
+    rows = cut_rows()
+    net = sc.BayesNet([("age", "old")], cut={"age": cut}).fit(rows)
+    edges = net.fitted_.net.cuts["age"]
+    seen = rows.dropna()
+    place = np.searchsorted(edges, seen["age"])
+    means = [seen["age"][place == at].mean() if (place == at).any() else edges[at] for at in range(len(edges) + 1)]
+    net.save(tmp_path / "net.sc")
+    for model in (net, sc.load(tmp_path / "net.sc")):
+        filled = model.impute(rows)
+        assert filled["age"].dtype == float and not filled["age"].isna().any()
+        pd.testing.assert_series_equal(filled["age"][seen.index], seen["age"])
+        for level in ("no", "yes"):
+            shares = model.query("age", {"old": level})
+            hole = rows.index[rows["age"].isna() & (rows["old"] == level)][0]
+            assert filled["age"][hole] == pytest.approx(np.dot(list(shares.values()), means), rel=1e-12)
+
+
+def test_what_rows_say_of_two_columns_names_them():
+    found = sc.BayesNet().dependence(cut_rows(), "age", "old")
+    assert (found.a, found.b, found.given) == ("age", "old", ())
+    assert found.g2 > 50 and found.p_value < 1e-9
+    assert str(found).startswith("'age' and 'old': 0.") and "G2" in str(found)
+
+
+def test_every_node_that_no_column_shows_may_be_hidden_with_as_many_levels_as_there_is_evidence_for():
+    rng = np.random.default_rng(9)
+    kind = rng.integers(0, 2, 300)
+    rows = {f"c{at}": np.where(rng.random(300) < np.where(kind, 0.9, 0.1), "y", "n") for at in range(5)}
+    edges = [("kind", name) for name in rows]
+    net = sc.BayesNet(edges, hidden="auto", random_state=0).fit(rows)
+    assert net.levels_["kind"] == [0, 1]
+    assert any("'kind' has 2 levels by evidence" in note for note in net.notes_)
+    assert sc.BayesNet([("c0", "c1")], hidden="auto").fit(rows).nodes == ["c0", "c1"]

@@ -33,6 +33,7 @@ MORE = [
     sc.SphericalKMeans(),
     sc.BayesNet(),
     sc.BayesNet("chow-liu", prior="bdeu"),
+    sc.NaiveBayes(dependence="tan"),
 ]
 
 

@@ -18,7 +18,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.inputs import attribute
-from softcount.estimators.net_levels import chosen_levels, network_evidence
+from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
@@ -52,7 +52,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
     how to find them: "naive", "tan", "joint" (with y), "chow-liu", "search" (by `criterion`, "bic" or "bdeu"). `hidden`
-    names nodes that no column shows with the number or the names of their levels. Numbers that levels depend on are cut
+    names nodes that no column shows with the number or the names of their levels ("auto": as many as there is evidence
+    for; hidden="auto" says so of every such node). Numbers that levels depend on are cut
     into levels (`cut` says how many, or where); other numbers follow levels by the family of their kind, and normal
     numbers follow each other along straight lines. `memory` is what an exact answer may take: bytes, or a text such as
     "2GB" (half a gigabyte, unless said).
@@ -146,9 +147,16 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     ) -> DeclaredNet:
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
         return DeclaredNet(
-            read_kinds(self.kinds), structure.graph, structure.shape, structure.search, dict(self.hidden or {}),
+            read_kinds(self.kinds), structure.graph, structure.shape, structure.search, self._hidden_nodes(table, target, structure),
             dict(self.cut or {}), target, classes, self._told_levels().get(target, []), cells,
         )  # fmt: skip
+
+    def _hidden_nodes(self, table: Table, target: Key | None, structure: Structure) -> dict[Key, Any]:
+        """What is said of hidden nodes; by the word "auto", all that edges name and no column shows."""
+        if self.hidden != AUTO:
+            return dict(self.hidden or {})
+        named = () if structure.graph is None else structure.graph.names
+        return {name: AUTO for name in named if name not in table.keys and name != target}
 
     def _plan(self, said: DeclaredNet) -> Plan:
         stop = Stop(self.max_iter, self.tol, self.accelerate)
@@ -191,7 +199,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         if self.max_parents is not None:
             inputs.refuse_fraction("max_parents", self.max_parents, 0)
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
-            if not isinstance(getattr(self, name) or {}, Mapping):
+            if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != ("hidden", AUTO):
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
 
     def _missing(self) -> tuple[str, ...]:
@@ -422,7 +430,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         known = [given] if isinstance(given, str) else list(given)
         return self._fitted.net.graph.separated(a, b, known)
 
-    def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence:
+    def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
         """What rows say of two columns given others: information in nats, and the G2 test that there is none."""
         from softcount.estimators.net_strength import dependence_in
 

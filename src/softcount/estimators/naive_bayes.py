@@ -58,6 +58,9 @@ class KnownColumns:
     declared: Declared | None = None
 
 
+NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
+
+
 @with_dependence
 class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes: columns of any kind, independent given the class.
@@ -103,10 +106,17 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
     ) -> None:
         inputs.keep_settings(self, locals())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.dependence is None
+        return tags
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Learn from rows and their classes, in one pass if every class is known."""
         if self.dependence is not None:
             self._check_settings()
+            if y is None:
+                raise DataError(NO_CLASSES)
             return self._keep_network(network_like(self).fit(X, y, sample_weight))
         self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
@@ -125,9 +135,7 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         X = inputs.opened(X, self._missing(), y is None or everything)
         y = inputs.default_target(X) if y is None else y
         if y is None:
-            raise DataError(
-                "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
-            )
+            raise DataError(NO_CLASSES)
         self._check_settings()
         data = inputs.checked(self, X, reset=earlier is None)
         target = y if isinstance(y, str) and inputs.is_table(X) else None

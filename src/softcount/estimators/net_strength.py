@@ -72,7 +72,7 @@ def edge_strength(net: BayesNet, X: Any, y: Any, sample_weight: Any, replicates:
     }
 
 
-def dependence_in(net: BayesNet, X: Any, a: Key, b: Key, given: list[Key], y: Any = None) -> Dependence:
+def dependence_in(net: BayesNet, X: Any, a: Key, b: Key, given: list[Key], y: Any = None) -> Dependence[Key]:
     """What rows say of two columns given others."""
     rows, _ = coded(net, X, y, None)
     number = {name: place for place, name in enumerate(rows.names)}
@@ -80,4 +80,5 @@ def dependence_in(net: BayesNet, X: Any, a: Key, b: Key, given: list[Key], y: An
         if name not in number:
             raise DataError(f"the table has no column {name!r}. It has: {', '.join(map(str, rows.names))}.")
     counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
-    return dependence(counting, number[a], number[b], [number[name] for name in given])
+    found = dependence(counting, number[a], number[b], [number[name] for name in given])
+    return Dependence(a, b, tuple(given), found.information, found.freedom, found.weight, found.copy)

@@ -105,7 +105,7 @@ def _codes(fitted: Fitted, spec: Field, chunks: Sequence[Chunk], weights: np.nda
     return np.where(there, np.searchsorted(edges, cells), -1)
 
 
-def _worth_saying(pairs: Sequence[Dependence], fitted: Fitted, keys: Sequence[Key]) -> list[Dependence]:
+def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> list[Dependence[int]]:
     """The first pairs that say enough of each other, by more than chance; those of one block are modelled together."""
     block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
     found = (
@@ -118,7 +118,7 @@ def _worth_saying(pairs: Sequence[Dependence], fitted: Fitted, keys: Sequence[Ke
     return list(islice(found, MOST_PAIRS))
 
 
-def _pair(counting: CodeCounts, keys: Sequence[Key], pair: Dependence) -> DependentColumns:
+def _pair(counting: CodeCounts, keys: Sequence[Key], pair: Dependence[int]) -> DependentColumns:
     first, second = keys[pair.a - 1], keys[pair.b - 1]
     if not pair.copy:
         return DependentColumns(first, second, pair.information)

@@ -13,7 +13,6 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer
-from softcount.fitted.given_cells import warn_of_given
 from softcount.fitted.net_evidence import (
     LevelPlaces,
     exact_codes,
@@ -22,6 +21,7 @@ from softcount.fitted.net_evidence import (
     level_places,
     likelihoods,
     mapping,
+    refuse_given,
     share_between,
     split,
     with_certain_levels,
@@ -221,7 +221,7 @@ class FittedNet(Learned):
         }
         table = self.table(columns)
         chunk: Chunk = next(task() for task in table.tasks())
-        warn_of_given(table, {key: value for key, value in sure.items() if columns.get(key, [None])[0] is not None})
+        refuse_given(self.net, table, {key: value for key, (value,) in columns.items() if value is not None})
         ready = self.net.prepare(chunk)
         return replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
 
@@ -397,9 +397,9 @@ class FittedNet(Learned):
             for new, place in enumerate(self.net.places):
                 node = self.net.each[place]
                 rows = np.flatnonzero(ready.codes[:, new] < 0)
-                if node.columns and len(rows):
+                if (node.columns or node.key in self.net.cuts) and len(rows):
                     shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
-                    values = np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)]
+                    values = self._likeliest(node, shares)
                     found.setdefault(node.key, []).append((rows + ready.start, values))
             for key in self.net.levels_above:
                 number = self.number(key)
@@ -410,6 +410,12 @@ class FittedNet(Learned):
                         found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
         return {key: (rows, values) for key, (rows, values) in joined.items()}
+
+    def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
+        """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""
+        if node.key in self.net.cuts:
+            return np.asarray(shares @ self.net.interval_means(node.key))
+        return np.asarray(np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)])
 
 
 def re_estimated(

@@ -13,6 +13,7 @@ from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.networks.row_evidence import Evidence
 from softcount.sources import wording
+from softcount.table import Table
 from softcount.table.schema import Key
 
 LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
@@ -86,6 +87,16 @@ def level_number(node: Node, level: Any) -> int:
     if str(level) in named:
         return named.index(str(level))
     raise DataError(f"node {node.key!r} has no level {wording.cell(level)}. It has: {wording.and_others(levels)}.")
+
+
+def refuse_given(net: Net, table: Table, given: Mapping[Key, Any]) -> None:
+    """Raise where a table, read for one row of what is given, has met a level nobody knows or what is no number."""
+    for key, value in given.items():
+        if table.schema[key].kind.coded and table.unseen[key]:
+            level_number(net.nodes[key], value)
+        if key in table.outside:
+            spec = table.schema[key]
+            raise DataError(f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it.")
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, tuple[float, float]]]:

@@ -17,7 +17,7 @@ from softcount.models.stacks import Kernels
 from softcount.networks.graph import Graph
 from softcount.sources import wording
 from softcount.table import Chunk, Settled
-from softcount.table.cuts import MOST_INTERVALS, by_class, equal_count, interval_names
+from softcount.table.cuts import MOST_INTERVALS, by_class, equal_count, interval_means, interval_names
 from softcount.table.schema import Key, Schema
 
 FLOOR = 1e-6
@@ -81,13 +81,14 @@ class DeclaredNet:
         _refuse_empty(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
+        means = {key: interval_means(*_cells(schema, chunks, key)[:2], edges) for key, edges in cuts.items()}
         notes += [
             f"only numbers depend on {key!r}: declared normal, it would not be cut."
             for key in cuts
             if key not in self.cut and _only_numbers_below(graph, graph.number[key], nodes)
         ]
         target = self.target if self.target in graph.number else None
-        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target), notes
+        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, means), notes
 
     def _refuse_left_out(self, graph: Graph) -> None:
         """Raise where a hidden node or the class is in no edge."""
@@ -156,7 +157,7 @@ class DeclaredNet:
             else:
                 found[key] = equal_count(cells, weights, MOST_INTERVALS if said is None else int(said))
                 how = "of about equal count"
-            notes.append(f"column {key!r} is {_intervals(found[key])} {how}.")
+            notes.append(f"column {key!r} is {_intervals(found[key])} {how}.{_remedy(key, found[key], said)}")
         return found
 
 
@@ -273,6 +274,11 @@ def _given_edges(key: Key, said: Any) -> np.ndarray:
 
 def _intervals(edges: np.ndarray) -> str:
     return f"cut into {len(edges) + 1} intervals" if len(edges) else "one level, which says nothing: no cut is found"
+
+
+def _remedy(key: Key, edges: np.ndarray, said: Any) -> str:
+    """How to cut a column that no cut was found for and nobody spoke of."""
+    return "" if len(edges) or said is not None else f" Cut it anyway: cut={{{key!r}: 5}}, or --cut {key}=5."
 
 
 def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:

@@ -31,6 +31,7 @@ from softcount.networks.graph import Graph
 from softcount.networks.network import in_words
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
+from softcount.table.cuts import interval_middles
 from softcount.table.schema import Key, Schema
 
 MOST_CELLS = 1 << 22
@@ -97,7 +98,7 @@ class Net(GraphModel):
     """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
 
     `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
-    tell; a node with neither columns nor cuts nor labels is hidden.
+    tell; a node with neither columns nor cuts nor labels is hidden. `means[key]` are the mean numbers of the intervals.
     """
 
     schema: Schema
@@ -106,6 +107,7 @@ class Net(GraphModel):
     kernels: Kernels
     cuts: Mapping[Key, np.ndarray] = field(default_factory=dict)
     target: Key | None = None
+    means: Mapping[Key, np.ndarray] = field(default_factory=dict)
     nodes: Nodes = field(init=False, repr=False)
 
     name: ClassVar[str] = "network"
@@ -251,6 +253,10 @@ class Net(GraphModel):
             else:
                 found[:, new] = -1
         return found
+
+    def interval_means(self, key: Key) -> np.ndarray:
+        """What a number that is cut is in the mean, in each of its intervals; their middles where nobody counted."""
+        return self.means[key] if key in self.means else interval_middles(self.cuts[key])
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
         """All rows in parts that only the model decides: equal rows are found wherever they stand."""
@@ -411,7 +417,8 @@ class Net(GraphModel):
         cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
         label = None if self.target is None else self.graph.number[self.target]
         parents = [list(own) for own in self.graph.parents]
-        return {"parents": parents, "cuts": cuts, "label": label, "cells": int(self.kernels.cells)}
+        means = [list(map(float, self.interval_means(x.key))) for x in self.each if x.key in self.cuts]
+        return {"parents": parents, "cuts": cuts, "means": means, "label": label, "cells": int(self.kernels.cells)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Net:
@@ -436,7 +443,7 @@ class Net(GraphModel):
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
         _refuse_shown_twice(net)
-        return net
+        return replace(net, means=_means(document.get("means"), cuts)) if cuts or document.get("means") else net
 
 
 def _refuse_shown_twice(net: Net) -> None:
@@ -465,6 +472,21 @@ def _edges(said: Any) -> np.ndarray:
     if not (np.diff(edges) > 0).all():
         raise ModelFileError("cuts do not rise.")
     return edges
+
+
+def _means(said: Any, cuts: Mapping[Key, np.ndarray]) -> dict[Key, np.ndarray]:
+    """The means of intervals, which older files do not have."""
+    if said is None:
+        return {}
+    if not isinstance(said, list) or len(said) != len(cuts):
+        raise ModelFileError("means of intervals are not as many as cut nodes.")
+    found = {}
+    for (key, edges), own in zip(cuts.items(), said, strict=True):
+        means = np.array([number(each, "a mean") for each in own], dtype=np.float64)
+        if len(means) != len(edges) + 1:
+            raise ModelFileError(f"node {key!r} has not one mean for each of its intervals.")
+        found[key] = means
+    return found
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:

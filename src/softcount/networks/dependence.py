@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -12,17 +13,20 @@ from softcount.networks.code_counts import Counting
 from softcount.numerics.chi_squared import chi_squared_tail
 
 
-@dataclass(frozen=True, slots=True)
-class Dependence:
+Node = TypeVar("Node", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Dependence(Generic[Node]):
     """What rows say of two nodes given others: I(a; b | given) in nats, and the G2 test that it is zero.
 
     Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows that show all of them;
     `copy` says that in those rows one of the two follows from the other.
     """
 
-    a: int
-    b: int
-    given: tuple[int, ...]
+    a: Node
+    b: Node
+    given: tuple[Node, ...]
     information: float
     freedom: int
     weight: float
@@ -38,8 +42,15 @@ class Dependence:
         """How often chance alone would show as much."""
         return chi_squared_tail(self.freedom, self.g2) if self.freedom else 1.0
 
+    def __str__(self) -> str:
+        given = f" given {', '.join(map(repr, self.given))}" if self.given else ""
+        return (
+            f"{self.a!r} and {self.b!r}{given}: {self.information:.4g} nats, "
+            f"G2 {self.g2:.4g} with {self.freedom} degrees of freedom, p {self.p_value:.3g}, {self.weight:g} rows"
+        )
 
-def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence:
+
+def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence[int]:
     """What the rows say of a and b given others."""
     nodes = (*given, a, b)
     if len(set(nodes)) < len(nodes):
@@ -47,16 +58,16 @@ def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) ->
     return _with_each(counting, a, [b], tuple(given))[0]
 
 
-def dependent_pairs(counting: Counting, target: int) -> list[Dependence]:
+def dependent_pairs(counting: Counting, target: int) -> list[Dependence[int]]:
     """All pairs of other nodes given the target, most dependent first: what naive Bayes takes for two voices."""
     nodes = [node for node in range(len(counting.sizes)) if node != target]
-    found: list[Dependence] = []
+    found: list[Dependence[int]] = []
     for at, node in enumerate(nodes[:-1]):
         found += _with_each(counting, node, nodes[at + 1 :], (target,))
     return sorted(found, key=lambda pair: (-round(pair.information, 12), pair.a, pair.b))
 
 
-def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence]:
+def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence[int]]:
     """Of a node with several others, each by itself."""
     sizes = [counting.sizes[other] for other in others]
     table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))

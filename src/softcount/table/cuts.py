@@ -29,6 +29,29 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     return np.array(sorted(edge for edge in edges if edge is not None))
 
 
+def interval_means(values: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The mean of the values in every interval between the edges; of one that holds none, its middle or its end.
+
+    >>> interval_means(np.array([1.0, 2.0, 6.0]), np.ones(3), np.array([3.0, 9.0]))
+    array([1.5, 6. , 9. ])
+    """
+    place = np.searchsorted(edges, values)
+    weight = np.bincount(place, weights, len(edges) + 1)
+    centre = float(np.median(values)) if len(values) else 0.0
+    total = np.bincount(place, weights * (values - centre), len(edges) + 1)
+    return np.where(weight > 0, centre + total / np.where(weight > 0, weight, 1.0), interval_middles(edges))
+
+
+def interval_middles(edges: np.ndarray) -> np.ndarray:
+    """The middle of every interval; of the first and the last their end, and nought where there is no edge.
+
+    >>> interval_middles(np.array([0.0, 4.0])), interval_middles(np.zeros(0))
+    (array([0., 2., 4.]), array([0.]))
+    """
+    ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
+    return np.asarray(ends[:-1] / 2 + ends[1:] / 2)
+
+
 def _end_of_run(ordered: np.ndarray, place: int) -> int:
     """The last place that holds the same value."""
     return int(np.searchsorted(ordered, ordered[min(place, len(ordered) - 1)], side="right")) - 1
