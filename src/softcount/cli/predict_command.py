@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from softcount.cli import options
+from softcount.cli.decision_options import DecisionRequest, decision_options
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,10 +26,15 @@ Examples:
   softcount predict spam.sc mail/                    one line per document, its file first
   softcount predict spam.sc - < messages.txt         one line per line
   softcount predict alarm.bif rows.csv --of HISTORY
+  softcount predict wealth.sc new.csv --cost 'rich,poor=5'
+  softcount predict ill.sc rows.csv --prior ill=0.01 --threshold ill=0.2
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may
 be in any order; a missing cell or column is no evidence, and what is not in the model is left out. With --anomaly
 the last column is the row's anomaly score; `softcount show MODEL DATA` says which columns make a row odd.
+
+--cost, --prior and --threshold say what to make of the probabilities; `softcount evaluate` finds the threshold for a
+wanted precision or recall. Classes not named in --prior divide what is left as they did in training.
 
 A folder or a tar file holds one document in each file. Where text is all that MODEL reads, each line of any other
 file, or of standard input, is a document, unless the first line (as CSV or TSV) names the model's column or
@@ -43,11 +50,19 @@ the rest of each row: a level with its probabilities, or the expected value of a
 @options.data_argument
 @click.option("--of", "of", metavar="NODE", help="The node of a network to predict.  [default: its class]")
 @click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than usual in its class.")
+@decision_options
 @options.format_options(document=True)
 @options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
 @options.json_option
 def command(  # noqa: PLR0913 - what can be asked for
-    model: str, data: str, of: str | None, anomaly: bool, form: InputFormat, output: str | None, json_wanted: bool
+    model: str,
+    data: str,
+    of: str | None,
+    anomaly: bool,
+    decide: DecisionRequest,
+    form: InputFormat,
+    output: str | None,
+    json_wanted: bool,
 ) -> None:
     """Predict the class of every row of DATA by MODEL."""
     from softcount.cli import library_calls as library
@@ -63,28 +78,37 @@ def command(  # noqa: PLR0913 - what can be asked for
     if not isinstance(fitted, Fitted):
         if anomaly:
             raise DataError(f"{model}: a network gives no anomaly scores. Leave out --anomaly.")
-        predict_node(fitted, data, of, form, lambda table: put_rows(table, output, json_wanted))
+        predict_node(fitted, data, of, form, decide, lambda table: put_rows(table, output, json_wanted))
         return
     if of is not None and of != str(fitted.target):
         raise DataError(f"{model}: no network, so it predicts its class alone. Leave out --of.")
     with progress() as tell, Threads() as threads:
         table = library.open_like(fitted, data, form, tell)
-        proba = fitted.proba(table, threads)
+        proba = decide.reweighted(partial(fitted.log_proba, table, threads), fitted.names, lambda: fitted.shares)
+        proba = fitted.proba(table, threads) if proba is None else proba
         scores = anomaly_scores(fitted, table, threads) if anomaly else None
-    put_rows(prediction_table(fitted.names, proba, scores, table.source.files), output, json_wanted)
+    chosen = decide.choose(proba, fitted.names)
+    put_rows(prediction_table(fitted.names, proba, chosen, scores, table.source.files), output, json_wanted)
     say_prediction_notes(fitted, table)
 
 
 def predict_node(
-    fitted: FittedNet, data: str, of: str | None, form: InputFormat, put: Callable[[pa.Table], None]
+    fitted: FittedNet,
+    data: str,
+    of: str | None,
+    form: InputFormat,
+    decide: DecisionRequest,
+    put: Callable[[pa.Table], None],
 ) -> None:
     """A node of a network in every row, given the rest of it."""
+    import numpy as np
     import pyarrow as pa
 
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.network_calls import open_rows
     from softcount.cli.node_questions import node_key
     from softcount.cli.outputs import progress
+    from softcount.fitted.decisions import log_of
     from softcount.report.answer_page import prediction_table
 
     if of is None and fitted.target is None:
@@ -94,8 +118,15 @@ def predict_node(
     with progress() as tell:
         table, rows = open_rows(fitted, data, form, node, tell)
         if fitted.is_number(node):
+            if decide != DecisionRequest():
+                raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
         else:
-            found = prediction_table(fitted.levels[node], fitted.proba(rows, node), None, table.source.files)
+            levels, plain = list(fitted.levels[node]), fitted.proba(rows, node)
+            proba = decide.reweighted(
+                partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values()))
+            )
+            proba = plain if proba is None else proba
+            found = prediction_table(levels, proba, decide.choose(proba, levels), None, table.source.files)
     put(found)
     say_prediction_notes(fitted, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
-from softcount.evaluate.judge import judged, lift_lines
+from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation
 from softcount.fitted.decisions import Decision, Threshold, estimated_shares, place_of, with_prior
@@ -79,8 +80,10 @@ class Deciding:
         """
         inputs.refuse_fraction("parts", parts, 1)
         held = self._scored(X, y, None, None)
-        place = None if of is None else place_of(self._names(), of, "of")
-        return arrow_lines(lift_lines(held, self._names(), place, parts))
+        if of is None and len(self.classes_) != 2:
+            raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
+        place = rarer(held) if of is None else place_of(self._names(), of, "of")
+        return arrow_lines([asdict(line) for line in lift_of(held, self._names(), place, parts)])
 
     def choose_threshold(  # noqa: PLR0913 - what can be asked for
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
@@ -106,17 +109,8 @@ class Deciding:
         X = inputs.opened(X, self._missing(), isinstance(y, str))  # type: ignore[attr-defined]
         y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
         inputs.refuse_other_labels(_known(y), self.classes_)
-        labels = label_codes(y, self._names())
-        weights = _weights(sample_weight, len(labels))
-        proba = self.predict_proba(X, prior)
-        if len(labels) != len(proba):
-            raise DataError(
-                f"Found input variables with inconsistent numbers of samples: [{len(proba)}, {len(labels)}]"
-            )
-        kept = (labels >= 0) & (weights > 0)
-        if not kept.any():
-            raise DataError("no row has a label, so there is nothing to compare predictions with.")
-        return ScoredRows(proba[kept], labels[kept], weights[kept], np.zeros(int(kept.sum()), dtype=np.int64))
+        labels = label_places(y, self._names())
+        return scored_rows(self.predict_proba(X, prior), labels, _weights(sample_weight, len(labels)))
 
     def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
         """What models of the other folds say of the rows of each, which have no weight there; and the classes."""
@@ -157,18 +151,3 @@ def _known(y: Any) -> np.ndarray:
     values = list(y)
     known = [value for value in values if not (value is None or value != value)]
     return np.array(known, dtype=object) if known else np.array([])
-
-
-def label_codes(y: Any, names: list[Any]) -> np.ndarray:
-    """The place of each row's class among the names, -1 where it is unknown; a class nobody knows is an error."""
-    places = {name: place for place, name in enumerate(names)}
-    codes = np.full(len(y), -1, dtype=np.int64)
-    for row, label in enumerate(y):
-        label = label.item() if isinstance(label, np.generic) else label
-        if label is None or label != label:
-            continue
-        if label not in places:
-            known = ", ".join(map(repr, names[:8]))
-            raise DataError(f"row {row + 1}: class {label!r} is not one of the model's: {known}.")
-        codes[row] = places[label]
-    return codes

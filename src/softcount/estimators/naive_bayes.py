@@ -23,13 +23,13 @@ from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
     keep_network,
-    log_of,
     network_like,
     with_dependence,
 )
 from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
 from softcount.evaluate.learn_model import learn_model
 from softcount.fitted.calibration import Calibration
+from softcount.fitted.decisions import log_of
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.joined import joined, with_classes

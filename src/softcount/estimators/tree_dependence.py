@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,9 +85,3 @@ def keep_loaded(estimator: Any, fitted: FittedNet) -> None:
     net = network_like(estimator)
     net._keep(fitted)
     keep_network(estimator, net)
-
-
-def log_of(proba: np.ndarray) -> np.ndarray:
-    """Logarithms, minus infinity for what is impossible."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(proba))

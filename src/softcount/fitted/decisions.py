@@ -81,6 +81,12 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
 # -- other shares of the classes than in training
 
 
+def log_of(proba: np.ndarray) -> np.ndarray:
+    """Logarithms, minus infinity for what is impossible."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(proba))
+
+
 def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Shares in the order of the classes, from "uniform", a sequence, or names.
 

@@ -26,9 +26,13 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def prediction_table(
-    names: Sequence[Any], proba: np.ndarray, scores: np.ndarray | None = None, files: Sequence[str] = ()
+    names: Sequence[Any],
+    proba: np.ndarray,
+    chosen: np.ndarray,
+    scores: np.ndarray | None = None,
+    files: Sequence[str] = (),
 ) -> pa.Table:
-    """One line per row: the likeliest class, the probability of each class, and the anomaly score if there is one.
+    """One line per row: the class at the place chosen, the probability of each, and the anomaly score if there is one.
 
     Where rows are files, their names come first.
     """
@@ -36,8 +40,7 @@ def prediction_table(
 
     from softcount.table.names import labels
 
-    likeliest = pa.array(proba.argmax(axis=1) if len(proba) else [], pa.int64())
-    columns = [cells_array(names).take(likeliest), *(pa.array(column) for column in proba.T)]
+    columns = [cells_array(names).take(pa.array(chosen, pa.int64())), *(pa.array(column) for column in proba.T)]
     headings = ["predicted", *(f"p({name})" for name in labels(names).values())]
     if scores is not None:
         columns, headings = [*columns, pa.array(scores)], [*headings, "anomaly"]

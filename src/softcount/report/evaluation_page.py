@@ -11,11 +11,13 @@ from softcount.report.page import Page
 from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
+    from softcount.evaluate.ranking import LiftLine
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
     from softcount.learn.learned import Trial
 
 
+REMEDY = " (--calibrate temperature, or isotonic)"
 HEADINGS = ("probability", "rows", "stated", "right")
 
 
@@ -29,25 +31,33 @@ def add_evaluation(
     if evaluation is None:
         page.line("not tried on unseen rows (--folds 0, or too few labelled rows)")
     else:
-        _add_figures(page, evaluation)
+        intro = f"{evaluation.how}, on rows the model had not seen"
+        add_figures(page, evaluation, f"{intro} ({counted(evaluation.n_rows, 'labelled row')}):")
     if calibration is not None:
         add_calibration(page, calibration)
         add_bins(page, calibration.after)
     elif evaluation is not None:
-        _add_doubts(page, evaluation, " (--calibrate temperature, or isotonic)" if calibrates else "")
+        add_doubts(page, evaluation, REMEDY if calibrates else "")
 
 
-def _add_figures(page: Page, evaluation: Evaluation) -> None:
-    page.line(f"{evaluation.how}, on rows the model had not seen ({counted(evaluation.n_rows, 'labelled row')}):")
+def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
+    """Every figure beside that of the commonest class, after a line that says of which rows."""
+    page.line(intro)
     rows = [
         ("accuracy", share(evaluation.accuracy), share(evaluation.baseline_accuracy)),
         ("balanced accuracy", share(evaluation.balanced_accuracy), share(evaluation.baseline_balanced_accuracy)),
         ("log-loss", number(evaluation.log_loss), number(evaluation.baseline_log_loss)),
     ]
+    if evaluation.auc == evaluation.auc:
+        rows += [
+            ("Brier score", number(evaluation.brier), number(evaluation.baseline_brier)),
+            ("AUC", number(evaluation.auc), number(0.5)),
+            ("calibration error", number(evaluation.calibration_error, 3), ""),
+        ]
     page.grid(("", "model", "majority baseline"), rows, right=("model", "majority baseline"))
 
 
-def _add_doubts(page: Page, evaluation: Evaluation, remedy: str) -> None:
+def add_doubts(page: Page, evaluation: Evaluation, remedy: str) -> None:
     """What is said of a model that is surer than it should be, and what to do about it."""
     worst = overstated(evaluation.reliability)
     if worst is not None:
@@ -81,6 +91,39 @@ def _figure(value: float) -> str:
     return f"{value:.3f}" if value == 1 or value < 0.9995 else "> 0.999"
 
 
+MOST_CONFUSED = 12
+"""Classes of which a table of confusion is shown; --json has all."""
+
+
+def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str]) -> None:
+    """How many rows of each true class were taken for which."""
+    if len(names) > MOST_CONFUSED:
+        page.line(f"the table of {len(names)} classes by {len(names)} predicted ones is in --json")
+        return
+    headings = ("true class", *names, "recall")
+    rows = [
+        (name, *map(number, line), share(line[place] / sum(line) if sum(line) else None))
+        for place, (name, line) in enumerate(zip(names, evaluation.confusion, strict=True))
+    ]
+    said = [sum(line[place] for line in evaluation.confusion) for place in range(len(names))]
+    right = [evaluation.confusion[place][place] for place in range(len(names))]
+    rows.append(("precision", *(share(r / n if n else None) for r, n in zip(right, said, strict=True)), ""))
+    page.line("predicted as:")
+    page.grid(headings, rows, right=headings[1:])
+
+
+def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
+    """Rows ranked by the probability of a class, part by part."""
+    page.line(f"rows by their probability of {of}, the highest first:")
+    headings = ("part", "rows", f"of {of}", "share", "lift", "found so far", "lift so far")
+    rows = [
+        (str(x.part), number(x.rows), number(x.of_class), share(x.share), f"{x.lift:.2f}", share(x.captured),
+         f"{x.lift_so_far:.2f}")
+        for x in lines
+    ]  # fmt: skip
+    page.grid(headings, rows, right=headings)
+
+
 def evaluation_document(evaluation: Evaluation | None) -> dict[str, Any] | None:
     """The figures as data; None where the model was not tried."""
     if evaluation is None:
@@ -91,10 +134,14 @@ def evaluation_document(evaluation: Evaluation | None) -> dict[str, Any] | None:
         "accuracy": evaluation.accuracy,
         "balanced_accuracy": evaluation.balanced_accuracy,
         "log_loss": evaluation.log_loss,
+        "brier": evaluation.brier,
+        "auc": evaluation.auc,
+        "confusion": [list(line) for line in evaluation.confusion],
         "baseline": {
             "accuracy": evaluation.baseline_accuracy,
             "balanced_accuracy": evaluation.baseline_balanced_accuracy,
             "log_loss": evaluation.baseline_log_loss,
+            "brier": evaluation.baseline_brier,
         },
         "calibration_error": evaluation.calibration_error,
         "reliability": [asdict(part) for part in evaluation.reliability],
