@@ -295,7 +295,7 @@ def test_what_is_no_number_is_refused(mixed):
     with pytest.raises(DataError, match="'x' holds numbers"):
         mixed.query("a", {"x": "tall"})
     visits = sc.BayesNet([("a", "k")], kinds={"k": "poisson"}).fit({"a": ["x", "y", "x"], "k": [1, 2, 3]})
-    with pytest.raises(DataError, match="'k' is a count.*-3"):
+    with pytest.raises(DataError, match=r"'k' is a count.*-3"):
         visits.query("a", {"k": -3})
 
 

@@ -147,7 +147,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     ) -> DeclaredNet:
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
         return DeclaredNet(
-            read_kinds(self.kinds), structure.graph, structure.shape, structure.search, self._hidden_nodes(table, target, structure),
+            read_kinds(self.kinds), structure.graph, structure.shape, structure.search,
+            self._hidden_nodes(table, target, structure),
             dict(self.cut or {}), target, classes, self._told_levels().get(target, []), cells,
         )  # fmt: skip
 

@@ -12,7 +12,6 @@ from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
 from softcount.numerics.chi_squared import chi_squared_tail
 
-
 Node = TypeVar("Node", bound=Hashable)
 
 
