@@ -14,7 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "softcount"
 EXAMINED = {"name", "kind", "block", "discrete", "stack", "title"}
 """What a family is, rather than what it can do."""
-MODELS = {"softcount.models.star", "softcount.models.stacks", "softcount.models.block_stack"}
+MODELS = {
+    "softcount.models.star", "softcount.models.stacks", "softcount.models.block_stack", "softcount.models.hidden_chain",
+}  # fmt: skip
 """Modules of models themselves; `one_hot` of stacks is arithmetic."""
 
 

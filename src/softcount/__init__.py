@@ -21,6 +21,7 @@ _NAMES = {
     "estimators.histogram": "Histogram",
     "estimators.bayes_net": "BayesNet",
     "estimators.model_average": "average ModelAverage",
+    "estimators.hidden_markov": "HiddenMarkov",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Mixed Multinomial "
     "Multinormal Normal Poisson Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",

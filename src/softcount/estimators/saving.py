@@ -19,7 +19,7 @@ from softcount.files.model_file import family_document, family_from, load_model,
 from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted_model import Fitted
 
-KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture", "BayesNet")
+KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
 """The estimators that a file may name: public ones, never a class to import."""
 LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose")
@@ -113,7 +113,8 @@ DOCUMENTS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 READERS: dict[str, Callable[[Any], Any]] = {
     "prior": prior_from, "kinds": kinds_from, "fixed": nested_from, "edges": edges_from, "hidden": nested_from,
-    "cut": nested_from, "required": edges_from, "forbidden": edges_from,
+    "cut": nested_from, "required": edges_from, "forbidden": edges_from, "transitions": nested_from,
+    "first": nested_from, "tied": nested_from, "sequence": nested_from, "order": nested_from, "weight": nested_from,
 }  # fmt: skip
 """How settings that JSON cannot hold as they are become documents, and come back."""
 
@@ -132,14 +133,15 @@ def load_estimator(path: Any) -> Any:
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
         usual = "Mixture" if fitted.classes is None else "NaiveBayes"
-        name = about.get("name", usual if isinstance(fitted, Fitted) else "BayesNet")
+        name = about.get("name", usual if isinstance(fitted, Fitted) else OTHERS[fitted.model.name])
         if name not in KNOWN:
             raise ModelFileError(f"the estimator {name!r} is not known to this version.")
         settings = dict(about["settings"] if "settings" in about else _settings_of(fitted))
         estimator = _built(name, settings)
-        if isinstance(fitted, Fitted) == (name == "BayesNet" or settings.get("dependence") is not None):
+        wanted = "BayesNet" if settings.get("dependence") is not None else name if name in OTHERS.values() else None
+        if wanted != OTHERS.get(fitted.model.name):
             raise ModelFileError(f"the estimator {name!r} is not one for this model.")
-        estimator._keep(fitted if isinstance(fitted, Fitted) else _as_network(fitted))
+        estimator._keep(fitted if isinstance(fitted, Fitted) else ANSWERING[fitted.model.name](fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
 
@@ -175,9 +177,22 @@ def _as_network(learned: Any) -> Any:
     return FittedNet.of(learned)
 
 
+def _as_states(learned: Any) -> Any:
+    from softcount.fitted.fitted_states import FittedStates
+
+    return FittedStates.of(learned)
+
+
+OTHERS = {"network": "BayesNet", "hidden-chain": "HiddenMarkov"}
+"""The estimators of models that are no star, by the name of the model."""
+ANSWERING: dict[str, Callable[[Any], Any]] = {"network": _as_network, "hidden-chain": _as_states}
+
+
 def _settings_of(fitted: Any) -> dict[str, Any]:
     """The settings of a model that was saved without an estimator."""
     shared = {"prior": prior_document(fitted.prior), "estimate": fitted.estimate}
+    if fitted.model.name == "hidden-chain":
+        return shared | {"n_states": fitted.model.states}
     if not isinstance(fitted, Fitted):
         return shared | _net_settings(_as_network(fitted))
     return shared if fitted.classes is not None else shared | {"n_components": fitted.n_groups}

@@ -287,7 +287,9 @@ def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> M
     """A model's structure back; files that name no kind are of stars, which were all there was."""
     name = document.get("model", "star")
     if name == "network":
-        import softcount.models.net  # noqa: F401 - which makes itself known
+        import softcount.models.net
+    if name == "hidden-chain":
+        import softcount.models.hidden_chain  # noqa: F401
     return MODELS[_one_of(name, MODELS)].from_document(document, schema, nodes)
 
 

@@ -80,10 +80,10 @@ class SurpriseMeter:
         parts: dict[Key, np.ndarray] = {ROOT: np.where(members > 0, rare, 0.0).sum(axis=1) - self._usual_class}
         scores = star.score_parts(self.compiled, ready)
         for leaf in star.leaves:
-            parts |= self._reasons_of(leaf, columns[leaf.key], scores[leaf.key], members)
+            parts |= self.reasons_of(leaf, columns[leaf.key], scores[leaf.key], members)
         return parts
 
-    def _reasons_of(self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray) -> dict[Key, np.ndarray]:
+    def reasons_of(self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray) -> dict[Key, np.ndarray]:
         """A leaf's part of the score, or those of its columns."""
         params = self.fitted.estimates[leaf.key]
         each = leaf.family.surprise_by_column(column, params, leaf.setting, members)

@@ -269,7 +269,7 @@ def sizes(search: NumberSearch) -> Iterator[int]:
         yield classes
         if sum(tried > search.best for tried in search.trials) >= PATIENCE:
             break
-    while (gap := _gap(search)) is not None:
+    while (gap := gap_beside(search.best, sorted(search.trials))) is not None:
         yield gap
 
 
@@ -283,9 +283,8 @@ def growing(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def _gap(search: NumberSearch) -> int | None:
+def gap_beside(best: int, tried: list[int]) -> int | None:
     """A number not tried yet between the best and its neighbours: the middle of the wider gap, if that is wide."""
-    best, tried = search.best, sorted(search.trials)
     place = tried.index(best)
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
     low, high = max(sides, key=lambda side: side[1] - side[0], default=(best, best))

@@ -211,6 +211,72 @@ class GraphModel(Model):
         """Parameters to climb from, in which the levels of what is hidden differ; nothing is impossible in them."""
 
 
+class DeadEnd(DataError):
+    """No path of states can have made a sequence; `row` is the step, counted over all sequences, at which it shows."""
+
+    def __init__(self, row: int, place: str | None = None) -> None:
+        super().__init__(
+            f"{place or f'step {row + 1} of all'}: no path of states can have come here (probability zero). Allow more "
+            "transitions, or let a prior imagine rows (estimate='mean') so that nothing else is impossible."
+        )
+        self.row = row
+
+    def at(self, place: str) -> DeadEnd:
+        """The same, saying where that is."""
+        return DeadEnd(self.row, place)
+
+
+class StateModel(Model):
+    """A model of sequences with a hidden state at every step."""
+
+    schema: Schema
+    leaves: tuple[Node, ...]
+    kernels: Any
+    links: Any
+    """Which states may come first, which may follow each, and which share what they show."""
+    star: ClassModel
+    """What states show, as a model of single steps."""
+
+    @property
+    @abstractmethod
+    def states(self) -> int:
+        """How many states there are."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """How many different things states show."""
+
+    @property
+    @abstractmethod
+    def sharing(self) -> np.ndarray:
+        """(states x groups): 1 where a state shows that."""
+
+    @abstractmethod
+    def counts_under(self, ready: Any, members: np.ndarray) -> Counts:
+        """Counts under given (steps x states) memberships, a step's state being independent of the one before."""
+
+    @abstractmethod
+    def with_steps(self, shown: Counts, firsts: np.ndarray, nexts: np.ndarray) -> Counts:
+        """Counts of what is shown, by stack, with those of first states and of transitions beside them."""
+
+    @abstractmethod
+    def step_params(self, first: np.ndarray, following: np.ndarray) -> dict[Key, Own]:
+        """Probabilities of first states and transitions as the parameters of their nodes."""
+
+    @abstractmethod
+    def occupied(self, counts: Counts) -> np.ndarray:
+        """How many steps each state has, by counts under the names of the nodes."""
+
+    @abstractmethod
+    def reordered(self, params: Params, order: np.ndarray) -> Params:
+        """The same with its states, which are told apart by nothing else, in this order."""
+
+    @abstractmethod
+    def reordered_counts(self, counts: Counts, order: np.ndarray) -> Counts:
+        """Counts by node in the same order of states."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Model, imagined counts and prepared rows: all that the driver, the starts and the search ever see."""

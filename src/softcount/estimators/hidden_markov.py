@@ -1,0 +1,324 @@
+"""Hidden Markov models as an estimator: states nobody saw, found in sequences of any columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.counts import Counts
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.estimators.class_reports import arrow_table
+from softcount.estimators.inputs import attribute
+from softcount.estimators.state_links import checked_links, links_of
+from softcount.estimators.state_reports import StateReports, apart_by_sequence
+from softcount.fitted.fitted_states import FittedStates
+from softcount.learn.choose_states import fit_auto_states
+from softcount.learn.evidence import bic
+from softcount.learn.hidden_states import fit_states, read_steps
+from softcount.learn.plan import Plan
+from softcount.learn.rules import Stop
+from softcount.learn.state_starts import GivenStart, StateStarts
+from softcount.learn.user_params import start_levels
+from softcount.models.base import ClassModel, StateModel
+from softcount.models.declared import Declared, read_kinds
+from softcount.models.hidden_chain import HiddenChain
+from softcount.run.progress import progress_on, starts_told
+from softcount.run.threads import Threads
+from softcount.sequences import Sequences, open_sequences
+from softcount.table import MISSING, Table, code_labels
+from softcount.table.schema import Key, Kind
+
+AUTO = "auto"
+CRITERIA = ("evidence", "bic")
+STARTS = ("k-means++", "k-means", "random")
+
+
+class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """States that nobody saw, each with its own successors and its own way to show itself, found in sequences.
+
+    The number of states is looked for unless `n_states` gives it (`criterion` says how, `selection_` shows what was
+    tried); the fullest state is reported first. Steps have columns of any kind, holes, and blocks such as
+    `kinds={("x", "y"): "multinormal"}`. `transitions` says what may follow: "left-right", or a matrix, zero where no
+    step may go; `first` which states may come first; `tied` has a word for each state, and states of one word show
+    the same. `sequence`, `order`, `weight` and `steps` say how sequences are read, as `open_sequences` has it.
+
+    >>> calm, storm = [1.0, 1.2, 0.9, 1.1] * 5, [9.0, 8.8, 9.3, 9.1] * 5
+    >>> model = HiddenMarkov(2, random_state=0).fit([calm + storm, calm, storm + calm])
+    >>> model.predict([[1.1, 1.0, 9.2, None, 9.0]])
+    [array([0, 0, 1, 1, 1])]
+    """
+
+    fitted_: FittedStates
+
+    def __init__(  # noqa: PLR0913 - what can be said of states
+        self,
+        n_states: int | str = AUTO,
+        kinds: Any = None,
+        prior: Any = "row",
+        estimate: str = "mean",
+        transitions: Any = None,
+        first: Any = None,
+        tied: Any = None,
+        init: Any = "k-means++",
+        criterion: str = "evidence",
+        n_init: int = 10,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        accelerate: bool = True,
+        sequence: Any = None,
+        order: Any = None,
+        weight: Any = None,
+        steps: str | None = None,
+        missing: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        inputs.keep_settings(self, locals())
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the states. `sample_weight` has one weight for each sequence.
+
+        `y` may hold the states of some steps, None where it is not known, as a list for each sequence, or name the
+        column that does: these steps stay in their state, and state i is `states_[i]`.
+        """
+        self._check_settings()
+        sequences = self._sequences(X, sample_weight)
+        named, codes, target = _known_states(y, sequences)
+        plan = Plan(
+            declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
+            stop=Stop(self.max_iter, self.tol, self.accelerate),
+        )  # fmt: skip
+        levels = start_levels(self._columns_of_init()) | inputs.prior_levels(self.prior)
+        forced = {key: Kind.CATEGORICAL for key in levels} | _forced(plan.declared, sequences, target)
+        table = sequences.table(kinds=forced, levels=levels, missing=self._missing(), target=target, labels=codes)
+        with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
+            found = self._found(sequences, table, watched, threads)
+        self._remember(table)
+        self._keep(replace(FittedStates.of(found), target=target, notes=[*sequences.notes, *found.notes]))
+        return self
+
+    def _found(self, sequences: Sequences, table: Table, plan: Plan, threads: Threads) -> Any:
+        rows = read_steps(sequences, table, plan, threads)
+        wanted = self._wanted()
+        starts = StateStarts(wanted or 1, self._start(), self.n_init, self.random_state)
+        if wanted is None:
+            return fit_auto_states(rows, self._build, plan, starts, threads, self.criterion)
+        return fit_states(rows, self._build, plan, starts, threads)
+
+    def _build(self, one: ClassModel, states: int) -> StateModel:
+        return HiddenChain(
+            one.schema, one.leaves, links_of(states, self.transitions, self.first, self.tied), one.kernels
+        )
+
+    def _wanted(self) -> int | None:
+        """How many states: as asked for, as many as something else tells, or None where that is to be found."""
+        if self.n_states != AUTO:
+            return int(self.n_states)
+        said = self.init if isinstance(self.init, Mapping) else {}
+        for told in (self.transitions, said.get("transitions"), self.tied, said.get("first")):
+            if told is not None and not isinstance(told, str):
+                return len(told)
+        given = getattr(self.init, "fitted_", None)
+        return given.n_states if isinstance(given, FittedStates) else None
+
+    def _start(self) -> Any:
+        if isinstance(self.init, str):
+            if self.init not in STARTS:
+                words = ", ".join(map(repr, STARTS))
+                raise DataError(f"init={self.init!r} is not known. Use {words}, parameters or a fitted model.")
+            return self.init
+        given = getattr(self.init, "fitted_", None)
+        if isinstance(given, FittedStates):
+            return GivenStart(self.init.parameters_)
+        if isinstance(self.init, Mapping):
+            return GivenStart(self.init)
+        raise DataError(f"init is a word, parameters by column or a fitted model, not {self.init!r:.60}.")
+
+    def _columns_of_init(self) -> Any:
+        return (
+            {k: v for k, v in self.init.items() if isinstance(v, Mapping)} if isinstance(self.init, Mapping) else None
+        )
+
+    @contextmanager
+    def _watched(self, plan: Plan) -> Iterator[Plan]:
+        """The plan with a bar on a terminal's standard error, if `verbose` asks for one."""
+        if not self.verbose:
+            yield plan
+            return
+        with progress_on(sys.stderr) as tell:
+            yield replace(plan, watch=starts_told(tell))
+
+    def _keep(self, fitted: FittedStates) -> None:
+        self.fitted_ = fitted
+
+    def _remember(self, table: Table) -> None:
+        keys = [spec.key for spec in table.schema.fields]
+        self.n_features_in_ = len(keys)
+        if all(isinstance(key, str) for key in keys):
+            self.feature_names_in_ = np.array(keys, dtype=object)
+
+    def _check_settings(self) -> None:
+        if self.n_states != AUTO:
+            if isinstance(self.n_states, str):
+                raise DataError(f"n_states must be a whole number of at least 1 or 'auto', not {self.n_states!r}.")
+            inputs.refuse_fraction("n_states", self.n_states, 1)
+        if self.criterion not in CRITERIA:
+            raise DataError(f"criterion={self.criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
+        inputs.refuse_fraction("max_iter", self.max_iter, 0)
+        inputs.refuse_fraction("n_init", self.n_init, 1)
+        inputs.refuse_negative("tol", self.tol)
+        inputs.refuse_jobs(self.n_jobs)
+        checked_links(self._wanted(), self.transitions, self.first, self.tied)
+
+    def _missing(self) -> tuple[str, ...]:
+        words = self.missing
+        return MISSING if words is None else (words,) if isinstance(words, str) else tuple(words)
+
+    def _sequences(self, X: Any, weights: Any = None) -> Sequences:
+        return open_sequences(
+            X, sequence=self.sequence, order=self.order, weight=self.weight, weights=weights, steps=self.steps,
+            missing=self._missing(),
+        )  # fmt: skip
+
+    # -- learning more
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more sequences: their expected counts under the model so far are added to its own."""
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, y, sample_weight)
+        if y is not None:
+            raise DataError("partial_fit adds sequences whose states are not known. Use fit for known ones.")
+        self._keep(self.fitted_.with_counts(self.fitted_.counts + self._counted(X, sample_weight)))
+        return self
+
+    def _counted(self, X: Any, sample_weight: Any) -> Counts:
+        parts: list[Counts] = self._ask(X, FittedStates.counted, sample_weight)[1]
+        return reduce(add, parts)
+
+    # -- what was learned
+
+    @property
+    def _fitted(self) -> FittedStates:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
+    n_states_: int = attribute("n_states", "The number of states: the one asked for, or the one found.")
+    first_: np.ndarray = attribute("first", "The probability of each state to come first.")
+    transitions_: np.ndarray = attribute("transitions", "(states x states) probability of the next state.")
+    durations_: np.ndarray = attribute("durations", "How many steps a stay in each state lasts, on average.")
+    params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "What each state shows, by column, states first.")
+    levels_: dict[Key, list[object]] = attribute("levels", "The levels of every discrete column.")
+    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
+    notes_: list[str] = attribute("notes", "What the owner of the sequences wants to know.")
+    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
+    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the sequences that were learned from.")
+    trace_: list[float] = attribute("trace", "The objective at the start and after every pass of EM.")
+    converged_: bool = attribute("converged", "Whether EM came to an end by itself.")
+    n_iter_: int = attribute("n_iter", "How many passes the best start took.")
+    agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
+
+    @property
+    def occupied_(self) -> np.ndarray:
+        """How many of the steps learned from each state has."""
+        return self._fitted.occupied
+
+    @property
+    def parameters_(self) -> dict[Key, Any]:
+        """All parameters in the shape that `init` takes: `first`, `transitions`, and what states show by column."""
+        shown = self._fitted.shown.params
+        return {"first": self.first_, "transitions": self.transitions_, **shown}
+
+    @property
+    def selection_(self) -> Any:
+        """An Arrow table of the numbers of states that were tried; None where the number was given."""
+        trials = self._fitted.selection
+        if trials is None:
+            return None
+        shown = [part.name for part in fields(trials[0]) if part.name not in ("icl", "cv")]
+        return arrow_table({name: [getattr(trial, name) for trial in trials] for name in shown}).rename_columns(
+            ["states" if name == "classes" else name for name in shown]
+        )
+
+    def stationary(self) -> dict[Any, float]:
+        """State -> the share of steps that it has in the long run."""
+        return dict(zip(self._fitted.names, map(float, self._fitted.stationary), strict=True))
+
+    # -- asking
+
+    def _ask(self, X: Any, question: Any, weights: Any = None) -> tuple[Sequences, list[Any]]:
+        """The sequences, and what the model says of each part of them; a warning of what it did not know."""
+        fitted, sequences = self._fitted, self._sequences(X, weights)
+        table = fitted.table(sequences)
+        with Threads(self.n_jobs) as threads:
+            found = fitted.each(sequences, table, threads, lambda part: question(fitted, part))
+        inputs.warn_of_unseen(table)
+        return sequences, found
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """The likeliest path of states (Viterbi), an array for each sequence."""
+        sequences, found = self._ask(X, FittedStates.best)
+        return apart_by_sequence(sequences, self.states_[np.concatenate([path for path, _ in found])])
+
+    def predict_proba(self, X: Any, filtered: bool = False) -> list[np.ndarray]:
+        """(steps x states) probabilities for each sequence: given all of it or, `filtered`, the steps so far."""
+        question = (lambda fitted, part: fitted.filtered(part)[0]) if filtered else FittedStates.smoothed
+        sequences, found = self._ask(X, question)
+        return apart_by_sequence(sequences, np.concatenate(found))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of each sequence."""
+        return np.concatenate(self._ask(X, FittedStates.sequence_logs)[1])
+
+    def log_likelihood(self, X: Any) -> float:
+        """The log-probability of all sequences together."""
+        return float(self.score_samples(X).sum())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-probability of a step."""
+        sequences, found = self._ask(X, FittedStates.sequence_logs, sample_weight)
+        weights = np.ones(len(sequences)) if sequences.weights is None else sequences.weights
+        return float(weights @ np.concatenate(found) / (weights @ sequences.lengths))
+
+    def bic(self) -> float:
+        """Of the sequences it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
+        return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads."""
+        from softcount.estimators.saving import save_estimator
+
+        check_is_fitted(self, "fitted_")
+        save_estimator(self, path)
+
+
+def _forced(declared: Declared, sequences: Sequences, target: Key | None) -> dict[Key, Any]:
+    if declared.everything is None:
+        return dict(declared.forced)
+    return {key: declared.everything.reads for key in sequences.source.keys if key != target}
+
+
+def _known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.ndarray | None, Key | None]:
+    """The names of known states and each step's code, or the column they are in."""
+    if y is None or isinstance(y, str):
+        return None, None, y
+    given = [list(part) for part in y]
+    if len(given) != len(sequences):
+        raise DataError(f"y is of {len(given)} sequences, but there are {len(sequences)}. Give a list for each.")
+    for at, (part, length) in enumerate(zip(given, sequences.lengths, strict=True)):
+        if len(part) != length:
+            raise DataError(f"{sequences.called(at)} has {length} steps, but y has {len(part)} states for it.")
+    classes, codes = code_labels([state for part in given for state in part])
+    return (list(classes), codes, None) if len(classes) else (None, None, None)

@@ -1,0 +1,207 @@
+"""A fitted hidden chain: paths, probabilities, forecasts and samples, by the same scores that it was learned with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import count
+from typing import Any, TypeVar
+
+import numpy as np
+
+from softcount.counts import ROOT, Counts
+from softcount.families import Params as Own
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.learned import Learned
+from softcount.models.base import DeadEnd
+from softcount.models.hidden_chain import CompiledChain, HiddenChain
+from softcount.models.nodes import Imagined
+from softcount.models.path_parts import PathRows
+from softcount.numerics.twofold import Twofold
+from softcount.run.base import Runner
+from softcount.sequences import Sequences
+from softcount.table import Table
+from softcount.table.schema import Key
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStates(Learned):
+    """What was learned of hidden states, and what it says."""
+
+    @classmethod
+    def of(cls, learned: Learned) -> FittedStates:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+
+    @property
+    def chain(self) -> HiddenChain:
+        assert isinstance(self.model, HiddenChain)
+        return self.model
+
+    # -- what was learned
+
+    @property
+    def n_states(self) -> int:
+        return self.chain.states
+
+    @property
+    def first(self) -> np.ndarray:
+        """The probability of every state to come first."""
+        return self.compiled.first
+
+    @property
+    def transitions(self) -> np.ndarray:
+        """(states x states) probability of the next state."""
+        return self.compiled.following
+
+    @property
+    def names(self) -> list[Any]:
+        """The states' names as far as some steps told, the others numbered from 0."""
+        names = [name.item() if isinstance(name, np.generic) else name for name in self.named or []]
+        while len(names) < self.n_states:
+            names.append(next(number for number in count(len(names)) if number not in names))
+        return names
+
+    @property
+    def durations(self) -> np.ndarray:
+        """How many steps a stay in each state lasts, on average; infinite where it is never left."""
+        leaving = 1.0 - np.diag(self.transitions)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(leaving > 0, 1.0 / np.maximum(leaving, 1e-300), np.inf))
+
+    @property
+    def stationary(self) -> np.ndarray:
+        """The share of steps that each state has in the long run, from the first states on."""
+        return long_run(self.first, self.transitions)
+
+    @property
+    def occupied(self) -> np.ndarray:
+        """How many of the steps that were learned from each state has."""
+        return self.chain.occupied(self.counts)
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0)
+
+    @cached_property
+    def compiled(self) -> CompiledChain:
+        return self.chain.compile(self.estimates)
+
+    @cached_property
+    def shown(self) -> Fitted:
+        """What states show, as classes of single steps that are as frequent as the states are in the long run."""
+        star, arrays = self.chain.star, {leaf.key: self.counts.arrays[leaf.key] for leaf in self.chain.leaves}
+        sizes = self.occupied @ self.chain.sharing
+        shares = np.maximum(self.stationary @ self.chain.sharing, 1e-300)
+        counts = Counts({ROOT: Twofold.of(sizes), **arrays}, self.counts.rows, self.counts.log_likelihood)
+        hypers = {leaf.key: self.imagined.hypers[leaf.key] for leaf in self.chain.leaves}
+        imagined = Imagined({ROOT: {"alpha": np.full(star.groups, 1.0 / star.groups)}, **hypers}, self.imagined.how)
+        leaves = {leaf.key: self.estimates[leaf.key] for leaf in self.chain.leaves}
+        names = self._shown_names if self.named is not None else None
+        return Fitted(
+            model=star, estimates=star.params(shares / shares.sum(), leaves), counts=counts, imagined=imagined,
+            prior=self.prior, estimate=self.estimate, missing=self.missing, named=names,
+        )  # fmt: skip
+
+    @property
+    def _shown_names(self) -> list[Any] | None:
+        """The names of states, where each shows something of its own."""
+        return self.names if self.chain.groups == self.n_states else None
+
+    @property
+    def params(self) -> dict[Key, Own]:
+        """Every column's parameters in the user's units, states first; states that share have the same."""
+        places = list(self.chain.links.shown)
+        own = self.chain.star.public(self.shown.estimates)
+        return {key: {name: part[places] for name, part in values.items()} for key, values in own.items()}
+
+    @property
+    def levels(self) -> dict[Key, Any]:
+        return dict(self.shown.levels)
+
+    # -- sequences
+
+    def table(self, sequences: Sequences) -> Table:
+        """Sequences to be answered for, their steps read under this model's schema."""
+        return sequences.table(schema=self.schema, missing=self.schema.missing)
+
+    def each(
+        self, sequences: Sequences, table: Table, runner: Runner, question: Callable[[PathRows], Result]
+    ) -> list[Result]:
+        """What a question finds in whole sequences, part by part; an impossible step is named."""
+        found = []
+        for chunk in sequences.chunks(table, runner.map):
+            for part in self.chain.arranged([self.chain.prepare(chunk)]):
+                try:
+                    found.append(question(part))
+                except DeadEnd as end:
+                    raise end.at(sequences.place(end.row)) from None
+        return found
+
+    def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest path of every sequence of a part, and its log-probability together with what was seen."""
+        own = self.compiled
+        path, logs = self.chain.paths.best_paths(self.chain.scores(own, part), part.borders, own.first, own.following)
+        self._refuse(part, logs)
+        return path, logs + self._base(part)
+
+    def smoothed(self, part: PathRows) -> np.ndarray:
+        """(steps x states) probability of each state given the whole sequence."""
+        own = self.compiled
+        found = self.chain.scores(own, part)
+        self._refuse(part, self.chain.paths.expect_paths(found, part.borders, None, own.first, own.following)[0])
+        return found
+
+    def filtered(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+        """(steps x states) probability of each state given the steps so far, and each step's log-probability."""
+        own = self.compiled
+        found = self.chain.scores(own, part)
+        heights = self.chain.paths.filter_paths(found, part.borders, own.first, own.following)
+        self._refuse(part, heights)
+        return found, heights + part.rows.base
+
+    def foretold(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
+        """(steps x states) probability of each state given the steps before."""
+        found = np.empty_like(filtered)
+        found[1:] = filtered[:-1] @ self.transitions
+        found[part.borders[:-1]] = self.first
+        return found
+
+    def sequence_logs(self, part: PathRows) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of every sequence of a part."""
+        return np.add.reduceat(self.filtered(part)[1], part.borders[:-1])
+
+    def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
+        if not np.isfinite(logs).all():
+            raise self.chain.impossible(self.estimates, [part])
+
+    def _base(self, part: PathRows) -> np.ndarray:
+        """What no state changes, sequence by sequence."""
+        return np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
+
+    def counted(self, part: PathRows) -> Counts:
+        """What a part adds to the counts, its states shared out as the model says."""
+        found = self.chain.expect(self.compiled, part)
+        self._refuse(part, np.array([found.log_likelihood]))
+        return self.chain.nodes.unstacked(self.chain.gathered(found))
+
+    def with_counts(self, counts: Counts) -> FittedStates:
+        """The model that these counts and the same priors give."""
+        params = self.chain.nodes.estimate(self.chain.nodes.stacked(counts), self.imagined)
+        return replace(self, counts=counts, estimates=params, log_likelihood=counts.log_likelihood)
+
+
+def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """The share of steps that each state has in the long run, also where states come in turn.
+
+    A chain that stays every other time has the same long run and forgets its turns; 2^40 steps of it.
+    """
+    states = len(first)
+    away = 0.5 * (following + np.eye(states))
+    for _ in range(40):
+        away = away @ away
+        away /= away.sum(axis=1, keepdims=True)
+    return np.asarray(first @ away)

@@ -1,0 +1,124 @@
+"""Hidden paths in plain NumPy: all sequences one step on at a time, in logarithms, so that nothing underflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+PathCounts = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The log-likelihood of every sequence, expected first states, and expected steps from state to state."""
+
+
+def expect_paths(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray | None, first: np.ndarray, following: np.ndarray
+) -> PathCounts:
+    """Expected counts of all paths; (rows x states) log `scores` become the states' probabilities times the weight.
+
+    Sequence i is the rows from `borders[i]` to `borders[i + 1]`. One that no path can have made has the log-likelihood
+    minus infinity and counts for nothing.
+    """
+    logs = _by_sequence(filtered_logs(scores, borders, first, following), borders)
+    return logs, *_smoothed(scores, borders, _possible(logs, weights), following)
+
+
+def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """Log-probability of every step given those before; `scores` become the states' probabilities up to each step."""
+    heights = filtered_logs(scores, borders, first, following)
+    np.exp(scores, out=scores)
+    return heights
+
+
+def best_paths(
+    scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest path of every sequence (Viterbi), of equals the lowest states, and its log-probability with it."""
+    start, after = _logs(first), _logs(following)
+    heights, path = np.zeros(len(scores)), np.zeros(len(scores), np.int32)
+    for before, here in _steps(borders):
+        best = start if before is None else (scores[before][:, :, None] + after).max(axis=1)
+        scores[here] += best
+        heights[here] = scores[here].max(axis=1)
+        scores[here] -= _finite(heights[here])[:, None]
+    for here, behind in _steps_back(borders):
+        ahead = path[behind]
+        path[here[: len(behind)]] = (scores[here[: len(behind)]] + after[:, ahead].T).argmax(axis=1)
+        path[here[len(behind) :]] = scores[here[len(behind) :]].argmax(axis=1)
+    return path, _by_sequence(heights, borders)
+
+
+def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """As `filter_paths`, but the probabilities stay logarithms."""
+    start, after, heights = _logs(first), _logs(following), np.zeros(len(scores))
+    for before, here in _steps(borders):
+        scores[here] += start if before is None else log_sum(scores[before][:, :, None] + after, 1)
+        heights[here] = log_sum(scores[here], 1)
+        scores[here] -= _finite(heights[here])[:, None]
+    return heights
+
+
+def _smoothed(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, following: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """From the states up to each step to the states given all steps: backwards, without the scores again."""
+    after, nexts = _logs(following), np.zeros_like(following)
+    ranks, _ = _ranked(borders)
+    for here, behind in _steps_back(borders):
+        both = scores[here[: len(behind)]][:, :, None] + after
+        ratio = scores[behind] - _finite(log_sum(both, 1))
+        both += ratio[:, None, :]
+        scores[here[: len(behind)]] = log_sum(both, 2)
+        np.exp(both, out=both)
+        nexts += np.tensordot(weights[ranks[: len(behind)]], both, 1)
+    np.exp(scores, out=scores)
+    scores *= np.repeat(weights, np.diff(borders))[:, None]
+    return scores[borders[:-1]].sum(axis=0), nexts
+
+
+def log_sum(terms: np.ndarray, axis: int) -> np.ndarray:
+    """Logarithm of the sum of exponentials; minus infinity where there is nothing to add."""
+    top = _finite(terms.max(axis=axis, keepdims=True))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(terms - top).sum(axis=axis)) + top.squeeze(axis))
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """The values, and zero for minus infinity."""
+    return np.where(np.isneginf(values), 0.0, values)
+
+
+def _logs(shares: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(shares))
+
+
+def _possible(logs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The weights of sequences, and nothing for those that no path can have made."""
+    return np.where(np.isneginf(logs), 0.0, 1.0 if weights is None else weights)
+
+
+def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
+    return np.add.reduceat(values, borders[:-1]) if len(borders) > 1 else np.zeros(0)
+
+
+def _ranked(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences from the longest to the shortest, and how many have more than 0, 1, 2, ... steps."""
+    lengths = np.diff(borders)
+    ranks = np.argsort(-lengths, kind="stable")
+    return ranks, np.searchsorted(-lengths[ranks], -np.arange(lengths.max(initial=0)), side="left")
+
+
+def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
+    """The rows of step 0, 1, 2, ... of all sequences that have it, after those one step before."""
+    ranks, active = _ranked(borders)
+    starts = borders[:-1][ranks]
+    for t, count in enumerate(active.tolist()):
+        yield (None if t == 0 else starts[:count] + t - 1), starts[:count] + t
+
+
+def _steps_back(borders: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The same from the last step to the first: the rows of a step, and those one step on of as many as have one."""
+    ranks, active = _ranked(borders)
+    starts, counts = borders[:-1][ranks], [*active.tolist(), 0]
+    for t in range(len(active) - 1, -1, -1):
+        yield starts[: counts[t]] + t, starts[: counts[t + 1]] + t + 1

@@ -1,0 +1,301 @@
+"""The hidden chain: a state at every step, each state with its own successors and its own way to show itself.
+
+What states show is a star's stacks: any family, mixed columns, holes and blocks. States may share what they show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.counts import Counts
+from softcount.errors import DataError, ModelFileError
+from softcount.families import Params as Own
+from softcount.families.filing import whole
+from softcount.models.base import Assign, DeadEnd, StateModel, register_model
+from softcount.models.chain_links import FIRST, Links, after
+from softcount.models.nodes import Bundle, Node, Nodes, Params
+from softcount.models.path_parts import PathRows, portions_of
+from softcount.models.stacks import Kernels
+from softcount.models.star import Star
+from softcount.models.tiles import TILE, rows_of
+from softcount.numerics.twofold import Twofold
+from softcount.table.chunk import Chunk
+from softcount.table.schema import Key, Schema
+
+WORTH_COMPILING = 512
+"""Cells times passes from which on paths are compiled: in plain NumPy a step takes 60 microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledChain:
+    """Parameters as a pass wants them: first states, transitions, and what the stacks made of the emissions."""
+
+    first: np.ndarray
+    following: np.ndarray
+    emissions: list[Any]
+
+
+@register_model
+@dataclass(frozen=True, eq=False)
+class HiddenChain(StateModel):
+    """Structure only: what each state shows, and which state may follow which."""
+
+    schema: Schema
+    leaves: tuple[Node, ...]
+    links: Links
+    kernels: Kernels
+    nodes: Nodes = field(init=False, repr=False)
+    star: Star = field(init=False, repr=False)
+
+    name: ClassVar[str] = "hidden-chain"
+
+    def __post_init__(self) -> None:
+        star = Star(self.schema, self.leaves, self.links.emissions, self.kernels)
+        object.__setattr__(self, "star", star)
+        object.__setattr__(self, "leaves", star.leaves)
+        own = self.links.nodes()
+        # One emission has one group, as every node of ours: they must not be bundled with what is counted by stacks.
+        apart = {node.key for node in own} if star.groups == 1 else set()
+        object.__setattr__(self, "nodes", Nodes((*own, *star.leaves), star.nodes.apart | apart))
+
+    @property
+    def groups(self) -> int:
+        return self.star.groups
+
+    @property
+    def states(self) -> int:
+        return self.links.states
+
+    @cached_property
+    def paths(self) -> Any:
+        """The kernels for paths: compiled unless there are next to no steps."""
+        return import_module(f"softcount.kernels.{'hidden_paths' if self._compiled else 'reference_paths'}")
+
+    @property
+    def _compiled(self) -> bool:
+        return self.kernels.cells >= WORTH_COMPILING
+
+    # -- rows -> counts
+
+    def prepare(self, chunk: Chunk, base: bool = True) -> PathRows:
+        borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
+        weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
+        rows = self.star.prepare(chunk, base)
+        return PathRows(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
+
+    def arranged(self, ready: list[PathRows]) -> list[PathRows]:
+        """Parts of whole sequences that two threads share fairly, each with the number of its first sequence."""
+        found, number = [], 0
+        for part in chain.from_iterable(map(portions_of, ready)):
+            found.append(replace(part, first=number))
+            number += len(part.borders) - 1
+        return found
+
+    def worth_threads(self) -> bool:
+        return self._compiled
+
+    def compile(self, params: Params) -> CompiledChain:
+        parts = [stack.compile(params) for stack in self.star.stacks]
+        return CompiledChain(*self.transitions(params), [np.zeros((TILE, self.groups)), *parts])
+
+    def transitions(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities of the first state (states) and of the next (states x states); zero where it cannot be."""
+        first, following = np.zeros(self.states), np.zeros((self.states, self.states))
+        first[list(self.links.firsts)] = params[FIRST]["probability"][0]
+        for state, levels in enumerate(self.links.nexts):
+            following[state, list(levels)] = params[after(state)]["probability"][0]
+        return first, following
+
+    def scores(self, compiled: CompiledChain, ready: PathRows) -> np.ndarray:
+        """(rows x states) log-density of each step in each state, but for what no state changes.
+
+        Of a step whose state is known, minus infinity for all others.
+        """
+        rows, shown = ready.rows, list(self.links.shown)
+        found = np.empty((rows.n_rows, self.states))
+        for tile in rows.tiles():
+            own = self.star.score(rows, compiled.emissions, tile, found[tile] if self._each_its_own else None)
+            if not self._each_its_own:
+                found[tile] = own[:, shown]
+        if rows.labels is not None:
+            known = np.flatnonzero(rows.labels >= 0)
+            found[known] = np.where(np.arange(self.states) == rows.labels[known, None], found[known], -np.inf)
+        return found
+
+    @property
+    def _each_its_own(self) -> bool:
+        return self.links.shown == tuple(range(self.states))
+
+    def expect(self, compiled: CompiledChain, ready: PathRows, assign: Assign | None = None) -> Counts:
+        members = self.scores(compiled, ready)
+        logs, firsts, nexts = self.paths.expect_paths(
+            members, ready.borders, ready.weights, compiled.first, compiled.following
+        )
+        likelihood = logs if ready.weights is None else np.where(ready.weights > 0, logs * ready.weights, 0.0)
+        base = np.broadcast_to(ready.rows.base, ready.n_rows)
+        weights = ready.rows.weights
+        extra = base.sum() if weights is None else base @ weights
+        arrays = self._counted(ready, members, compiled) | self._steps(firsts, nexts)
+        mass = ready.n_rows if weights is None else weights.sum()
+        return Counts(arrays, float(mass), float(likelihood.sum() + extra))
+
+    def _counted(self, ready: PathRows, members: np.ndarray, compiled: CompiledChain | None) -> dict[Hashable, Twofold]:
+        """What the stacks count under (rows x states) memberships, by stack."""
+        parts = [None] * len(self.star.stacks) if compiled is None else compiled.emissions[1:]
+        total: Counts | None = None
+        for tile in ready.rows.tiles():
+            own = members[tile] if self._each_its_own else members[tile] @ self.sharing
+            arrays: dict[Hashable, Twofold] = {}
+            for stack, data, part in zip(self.star.stacks, ready.rows.data, parts, strict=True):
+                arrays |= stack.count(rows_of(data, tile), np.ascontiguousarray(own), part)
+            total = Counts(arrays) if total is None else total + Counts(arrays)
+        assert total is not None
+        return dict(total.arrays)
+
+    @property
+    def sharing(self) -> np.ndarray:
+        """(states x emissions): 1 where a state shows that."""
+        return np.eye(self.groups)[list(self.links.shown)]
+
+    def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
+        """Counts of first states and transitions, one array for each node."""
+        found: dict[Hashable, Twofold] = {FIRST: Twofold.of(firsts[None, list(self.links.firsts)])}
+        for state, levels in enumerate(self.links.nexts):
+            found[after(state)] = Twofold.of(nexts[state, list(levels)][None])
+        return found
+
+    def with_steps(self, shown: Counts, firsts: np.ndarray, nexts: np.ndarray) -> Counts:
+        arrays = {stack.name: shown.arrays[stack.name] for stack in self.star.stacks}
+        return Counts({**arrays, **self._steps(firsts, nexts)}, shown.rows)
+
+    def step_params(self, first: np.ndarray, following: np.ndarray) -> dict[Key, Own]:
+        said = [(FIRST, first, self.links.firsts)]
+        said += [(after(i), following[i], levels) for i, levels in enumerate(self.links.nexts)]
+        for key, shares, levels in said:
+            if shares[list(levels)].sum() < 1 - 1e-9:
+                raise DataError(f"{key[0]} {key[1]}: a probability is above zero where no step may go.")  # type: ignore[index]
+        return {key: {"probability": shares[None, list(levels)], "unseen": np.zeros(1)} for key, shares, levels in said}
+
+    def counts_under(self, ready: PathRows, members: np.ndarray) -> Counts:
+        if ready.rows.weights is not None:
+            members = members * ready.rows.weights[:, None]
+        inside = np.ones(ready.n_rows, dtype=bool)
+        inside[ready.borders[:-1]] = False
+        here = np.flatnonzero(inside)
+        heavy = members[here - 1].sum(axis=1, keepdims=True)
+        nexts = members[here - 1].T @ (members[here] / np.where(heavy > 0, heavy, 1.0))
+        arrays = self._counted(ready, members, None) | self._steps(members[ready.borders[:-1]].sum(axis=0), nexts)
+        return Counts(arrays, float(members.sum()))
+
+    def gathered(self, counts: Counts) -> Counts:
+        arrays: dict[Hashable, Twofold] = {}
+        for stack in self.star.stacks:
+            arrays |= stack.split(counts.arrays[stack.name])
+        for bundle in self.nodes.bundles:
+            if bundle.keys[0] in counts.arrays and bundle.name not in arrays:
+                own = [counts.arrays[key] for key in bundle.keys]
+                arrays[bundle.name] = Twofold(*(np.stack([getattr(x, s) for x in own], axis=1) for s in ("hi", "lo")))
+        return replace(counts, arrays=arrays)
+
+    def impossible(self, params: Params, ready: Sequence[PathRows]) -> DataError:
+        compiled = self.compile(params)
+        rows = (row for part in ready if (row := self._dead_end(compiled, part)) is not None)
+        row = next(rows, None)
+        return super().impossible(params, ready) if row is None else DeadEnd(row)
+
+    def _dead_end(self, compiled: CompiledChain, ready: PathRows) -> int | None:
+        """The step, counted over all sequences, at which it shows that no path can have made a sequence with weight."""
+        scores = self.scores(compiled, ready)
+        heights = self.paths.filter_paths(scores, ready.borders, compiled.first, compiled.following)
+        heavy = True if ready.weights is None else np.repeat(ready.weights > 0, np.diff(ready.borders))
+        ended = np.flatnonzero(~np.isfinite(heights) & heavy)
+        return ready.start + int(ended[0]) if len(ended) else None
+
+    # -- states
+
+    def occupied(self, counts: Counts) -> np.ndarray:
+        total = np.zeros(self.states)
+        total[list(self.links.firsts)] += counts[FIRST][0]
+        for state, levels in enumerate(self.links.nexts):
+            total[list(levels)] += counts[after(state)][0]
+        return total
+
+    def long_run(self, params: Params) -> np.ndarray:
+        """The share of steps that each state has after many."""
+        first, following = self.transitions(params)
+        lazy = 0.5 * (following + np.eye(self.states))
+        return np.asarray(first @ np.linalg.matrix_power(lazy, 256))
+
+    def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
+        if not bundle.nodes[0].columns and bundle.groups == 1:
+            return np.ones(1)
+        return np.asarray(self.long_run(params) @ self.sharing)
+
+    def by_group(self, params: Params) -> np.ndarray:
+        first, following = self.transitions(params)
+        shown = list(self.links.shown)
+        leaves = [params[leaf.key] for leaf in self.leaves]
+        parts = [part[shown].reshape(self.states, -1) for own in leaves for part in own.values()]
+        return np.concatenate([first[:, None], np.diag(following)[:, None], np.sort(following, axis=1), *parts], axis=1)
+
+    def cells_per_row(self) -> int:
+        return max(1, len(self.schema.used)) * self.groups + self.states**2
+
+    def reordered(self, params: Params, order: np.ndarray) -> Params:
+        assert self.links.is_free
+        own: dict[Key, Own] = {FIRST: _placed(params[FIRST], order)}
+        own |= {after(new): _placed(params[after(int(old))], order) for new, old in enumerate(order)}
+        leaves = {x.key: {name: part[order] for name, part in params[x.key].items()} for x in self.leaves}
+        return self.nodes.params({**own, **leaves})
+
+    def reordered_counts(self, counts: Counts, order: np.ndarray) -> Counts:
+        arrays: dict[Hashable, Twofold] = {FIRST: counts.arrays[FIRST][:, order]}
+        arrays |= {after(new): counts.arrays[after(int(old))][:, order] for new, old in enumerate(order)}
+        arrays |= {leaf.key: counts.arrays[leaf.key][order] for leaf in self.leaves}
+        return replace(counts, arrays=arrays)
+
+    # -- in files
+
+    def document(self) -> dict[str, Any]:
+        return {"groups": self.states, "shown": list(self.links.shown), "cells": int(self.kernels.cells)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> HiddenChain:
+        states, cells = document["groups"], whole(document["cells"], 0, 1 << 62, "cells")
+        known = {node.key: node for node in nodes if not node.columns}
+        keys = [FIRST, *map(after, range(states))]
+        if not set(known) >= set(keys):
+            raise ModelFileError(f"its states are {states}, but not every one of them has successors.")
+        firsts, *nexts = (_levels(known[key], states) for key in keys)
+        links = Links(firsts, tuple(nexts), _shown(document["shown"], states))
+        leaves = tuple(node for node in nodes if node.key not in keys)
+        if not leaves or any(leaf.setting.groups != links.emissions for leaf in leaves):
+            raise ModelFileError("what its states show is not there for each of them.")
+        return cls(schema, leaves, links, Kernels(cells))
+
+
+def _placed(own: Own, order: np.ndarray) -> Own:
+    return own | {"probability": own["probability"][:, order]}
+
+
+def _levels(node: Node, states: int) -> tuple[int, ...]:
+    """The states that a node of ours tells of, if they are some."""
+    levels = node.setting.levels
+    if not levels or not all(type(x) is int and 0 <= x < states for x in levels) or len(set(levels)) < len(levels):
+        raise ModelFileError(f"what comes in {node.key!r} is {levels!r:.80}, which are not some of {states} states.")
+    return tuple(levels)  # type: ignore[arg-type]
+
+
+def _shown(value: Any, states: int) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(x) is int for x in value):
+        raise ModelFileError("which states show the same makes no sense.")
+    if len(value) != states or sorted(set(value)) != list(range(max(value, default=0) + 1)):
+        raise ModelFileError("which states show the same makes no sense.")
+    return tuple(value)
