@@ -32,6 +32,13 @@ def test_free_variances_give_two_boundaries():
     assert model.predict([[47.0], [50.0], [66.9], [67.1]]).tolist() == ["tall", "short", "short", "tall"]
 
 
+def test_the_quadratic_has_these_boundaries_for_roots():
+    model = sc.NaiveBayes(estimate="ml").fit(HEIGHTS, WHO)
+    np.testing.assert_allclose(model.to_quadratic("tall", "short").roots, [47.4942, 66.9771], atol=5e-5)
+    pooled = sc.NaiveBayes(kinds={0: sc.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
+    np.testing.assert_allclose(pooled.to_quadratic().roots, [66.9631], atol=5e-5)
+
+
 def test_one_pooled_variance_gives_one_boundary():
     model = sc.NaiveBayes(kinds={0: sc.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
     assert brentq(lambda x: log_odds(model, x), 0, 200, xtol=1e-12) == pytest.approx(66.9631, abs=5e-5)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
@@ -15,7 +16,9 @@ from softcount.estimators.class_reports import arrow_lines
 from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation
+from softcount.fitted.best_error import BestError, best_error
 from softcount.fitted.decisions import Decision, Threshold, estimated_shares, place_of, with_prior
+from softcount.fitted.fitted_model import Fitted
 
 
 class Deciding:
@@ -139,6 +142,26 @@ def alike_folds(codes: np.ndarray, folds: int) -> np.ndarray:
     fold = np.empty(len(codes), dtype=np.int64)
     fold[order] = np.arange(len(codes)) % folds
     return fold
+
+
+def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestError:
+    """The share of rows that even the best rule would tell wrong, if the model were the truth, by n rows drawn from it.
+
+    Comes with its standard error. Where the assumptions of a model hold, its own error tends to this as rows grow; a
+    model that does much worse on fresh rows is wrong about them.
+    """
+    check_is_fitted(model, "fitted_")
+    inputs.refuse_fraction("n, the number of rows,", n, 2)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    if isinstance(model.fitted_, Fitted):
+        return best_error(model.fitted_, int(n), rng)
+    if model.fitted_.net.cuts:
+        raise DataError(
+            "rows drawn from a network have intervals where numbers were cut, so it cannot tell them again."
+        )
+    drawn = model.sample(int(n), random_state=random_state)
+    rows = drawn.drop_columns([str(model.fitted_.target)])
+    return BestError.of(iter([model.predict_proba(rows)]))
 
 
 def _weights(sample_weight: Any, rows: int) -> np.ndarray:

@@ -32,6 +32,7 @@ from softcount.fitted.calibration import Calibration
 from softcount.fitted.decisions import log_of
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.quadratic import Quadratic, quadratic_form
 from softcount.learn.joined import joined, with_classes
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
@@ -290,6 +291,18 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
         check_is_fitted(self, "fitted_")
         return linear_form(self.fitted_)
+
+    def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
+        """The log-odds of class c1 against c2 as a quadratic in the values, where every column is normal.
+
+        With one column, `to_quadratic().roots` are the values where the two are equally likely. Of two classes the
+        first is set against the second unless you say so.
+        """
+        check_is_fitted(self, "fitted_")
+        if (c1 is None or c2 is None) and len(self.classes_) != 2:
+            raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
+        first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
+        return quadratic_form(self.fitted_, first, second)
 
     calibration_: Calibration | None = attribute(
         "calibration",

@@ -17,7 +17,15 @@ ASKED = (
     "score_samples", "explain", "sample", "query", "impute", "anomalies", "anomaly_score",
 )  # fmt: skip
 """What a network answers by the same name."""
-NOT_ASKED = ("to_linear", "calibrate", "augment", "membership_entropy", "marking_words", "explain_words")
+NOT_ASKED = (
+    "to_linear",
+    "to_quadratic",
+    "calibrate",
+    "augment",
+    "membership_entropy",
+    "marking_words",
+    "explain_words",
+)
 """What only independent columns can say."""
 
 Estimator = TypeVar("Estimator", bound=type)

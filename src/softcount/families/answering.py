@@ -99,6 +99,11 @@ class Answering(Capabilities):
         groups have in common; None where they are not."""
         return None
 
+    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
+        """(groups x columns) means and (groups x columns x columns) covariances of columns that are normal in every
+        group as they stand; None where they are not."""
+        return None
+
     # -- surprise
 
     def own_base(self, column: Any) -> np.ndarray | float:

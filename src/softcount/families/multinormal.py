@@ -340,6 +340,9 @@ class Multinormal(Family):
             + {"full": groups * full, "tied": full, "diagonal": groups * d, "spherical": groups}[self.covariance]
         )
 
+    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
+        return None if "freedom" in params else (params["mean"], params["covariance"])
+
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         noise = rng.standard_normal((len(groups), params["mean"].shape[-1]))
         if "freedom" in params:

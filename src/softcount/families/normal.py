@@ -367,6 +367,11 @@ class Normal(Family):
         mean, variance = params["mean"], params["variance"]
         return (mean / variance)[:, None], -(mean**2) / (2 * variance)
 
+    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.logged or "freedom" in params:
+            return None
+        return params["mean"][:, None], params["variance"][:, None, None]
+
 
 def shifted(anchor: np.ndarray, setting: Setting) -> Twofold:
     """Another anchor seen from a setting's own, in its units, exactly."""
