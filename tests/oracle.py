@@ -33,6 +33,7 @@ __all__ = [
     "normals",
     "posterior",
     "shares",
+    "spike_shares",
     "student_height",
     "students",
 ]
@@ -47,6 +48,8 @@ def log_density(family: Any, cell: Any, group: Group, levels: Sequence[Any] = ()
     """The log-density of one cell; nothing there says nothing."""
     if family.name == "text":
         return text_density(family.model, cell, group, levels)
+    if family.name == "spiked":
+        return _spiked(family, cell, group, levels)
     return DENSITIES[family.name](cell, group, levels)
 
 
@@ -115,6 +118,24 @@ def _student(cell: float, group: Group) -> float:
 
 def _lognormal(cell: Any, group: Group, levels: Sequence[Any]) -> float:
     return 0.0 if cell is None else _normal(math.log(cell), group, levels) - math.log(cell)
+
+
+def _spiked(family: Any, cell: Any, group: Group, levels: Sequence[Any]) -> float:
+    """A share of the rows at the spike, over its width; or the other family's density times the rest."""
+    if cell is None:
+        return 0.0
+    if cell == family.at:
+        return _log(group["spike"]) - math.log(family.rounding)
+    return _log(1 - group["spike"]) + log_density(family.inner, cell, group, levels)
+
+
+def spike_shares(family: Any, cells: Cells, members: Members, prior: float, how: str) -> list[float]:
+    """The share of rows at the spike in every group."""
+    there = [(cell == family.at, row) for cell, row in zip(cells, members, strict=True) if cell is not None]
+    counts = [
+        [math.fsum(row[g] for at, row in there if at == side) for side in (True, False)] for g in _groups(members)
+    ]
+    return [_shares(own, prior, how)[0] for own in counts]
 
 
 def _poisson(cell: Any, group: Group, levels: Sequence[Any]) -> float:

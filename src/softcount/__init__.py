@@ -24,7 +24,7 @@ _NAMES = {
     "estimators.model_average": "average ModelAverage",
     "estimators.hidden_markov": "HiddenMarkov",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Mixed Multinomial "
-    "Multinormal Normal Poisson Student Text",
+    "Multinormal Normal Poisson Spiked Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
     "bayes.expert_beliefs": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",

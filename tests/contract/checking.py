@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,8 @@ def oracle_groups(
     """What the oracle makes of the rows: each leaf's groups."""
     family = example.family
     cells = {key: example.leaf_cells(rows, key) for key in example.keys}
+    if family.name == "spiked":
+        return spiked_groups(example, model, rows, members, prior, how)
     if family.name in ("normal", "lognormal"):
         found = oracle.normals(family, [cells[key] for key in example.keys], members, prior, how)
         return dict(zip(example.keys, found, strict=True))
@@ -91,6 +94,18 @@ def oracle_groups(
         return {key: oracle.mixed_step(cells[key], members, prior, how, before)}
     levels = {leaf.key: leaf.setting.levels for leaf in model.model.leaves}
     return {key: oracle.estimate(family, cells[key], members, prior, how, levels[key]) for key in example.keys}
+
+
+def spiked_groups(
+    example: Example, model: Fitted, rows: Any, members: Any, prior: float, how: str
+) -> dict[Any, list[oracle.Group]]:
+    """The shares of the spike, and what the rows beside it say of the other family."""
+    family, key = example.family, example.keys[0]
+    beside = [(None if cell == family.at else cell,) for (cell,) in rows]  # type: ignore[attr-defined]
+    inner = Example(replace(example.plain, family=family.inner))  # type: ignore[attr-defined]
+    found = oracle_groups(inner, model, beside, members, prior, how)[key]
+    shares = oracle.spike_shares(family, example.leaf_cells(rows, key), members, prior, how)
+    return {key: [group | {"spike": share} for group, share in zip(found, shares, strict=True)]}
 
 
 def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e-11) -> None:

@@ -28,6 +28,7 @@ NAMED = {
     "binomial": {"probability"},
     "gamma": {"mean", "shape"},
     "student": {"mean", "spread", "freedom"},
+    "spiked": {"spike"},
     "mixed": {"share", "mean", "variance"},
     "mixed_block": {"share", "mean", "variance"},
 }
@@ -116,6 +117,8 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "gamma": 4,
         "student": 6,
         "student-4.0": 4,
+        "spiked": 6,
+        "spiked-normal-2.0-0.25": 6,
         "mixed-2": 2 * (1 + 4),
         "mixed_block-2": 2 * (1 + 8),
         "multinormal": 2 * (2 + 3),
@@ -134,7 +137,7 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
             with pytest.raises(sc.DataError, match="shares its variance"):
                 model.posterior(key)
             continue
-        if example.family.name in ("gamma", "student", "mixed", "mixed_block"):
+        if example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked"):
             with pytest.raises(sc.DataError, match="conjugate"):
                 model.posterior(key)
             continue

@@ -19,6 +19,7 @@ from softcount.families.multinomial import Multinomial
 from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
 from softcount.families.poisson import Poisson
+from softcount.families.spiked import Spiked
 from softcount.families.student import Student
 from softcount.families.text_family import Text
 
@@ -55,6 +56,7 @@ __all__ = [
     "Params",
     "Poisson",
     "Setting",
+    "Spiked",
     "Student",
     "Text",
 ]

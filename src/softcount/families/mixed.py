@@ -14,13 +14,13 @@ from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.capabilities import Labels
 from softcount.families.categorical import Categorical, estimated, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, standardised
+from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardised
 from softcount.families.part_starts import fitted_parts
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import ndtr
 from softcount.numerics.logspace import softmax_rows
 from softcount.numerics.rounding import NARROW, least_share
-from softcount.numerics.twofold import Twofold, concatenate, stack
+from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
 
@@ -376,12 +376,7 @@ def _centred(column: np.ndarray, members: np.ndarray, params: Params, setting: S
     sharp = NORMAL.scorable({name: value.ravel() for name, value in here.items()}, _unit(setting, j))
     z, _ = standardised(column, sharp, "variance")
     off = (z * np.sqrt(here["variance"].ravel())).reshape(members.shape)
-    mass = members.sum(axis=0)
-    own = (members * off).sum(axis=0) / np.where(mass > 0, mass, 1.0)
-    near = off - own
-    rows, total, squares = (Twofold.of(part.sum(axis=0)) for part in (members, members * near, members * near * near))
-    shift = Twofold.of(here["mean"]) + Twofold.of(own)
-    return stack([rows, total + shift * rows, squares + shift * total * 2.0 + shift * shift * rows], axis=2)
+    return centred_sums(off, members, here["mean"])
 
 
 def _by_group(wide: Params) -> Any:

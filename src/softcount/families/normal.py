@@ -73,6 +73,12 @@ class Normal(Family):
         moved = np.where(present, moved, 0.0)
         return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
 
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """Each group centred on its own rows, then anchored; a stack of normal columns has kernels for it."""
+        present = ~np.isnan(column)
+        moved = (np.where(present, self.transform(column), setting.anchor) - setting.anchor) * setting.scale
+        return centred_sums(moved[:, None], memberships * present[:, None])
+
     def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sum and squares about another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale
@@ -377,6 +383,19 @@ def shifted(anchor: np.ndarray, setting: Setting) -> Twofold:
     """Another anchor seen from a setting's own, in its units, exactly."""
     total, lost = two_sum(np.asarray(anchor), -setting.anchor)
     return Twofold(total * setting.scale, lost * setting.scale)
+
+
+def centred_sums(off: np.ndarray, members: np.ndarray, around: np.ndarray | float = 0.0) -> Twofold:
+    """(..., 3) rows, sums and squares of numbers given as how far they are off a place, by (rows x ...) memberships.
+
+    Squares are taken around each group's own rows first: about a place a million deviations away they lose all digits.
+    """
+    mass = members.sum(axis=0)
+    own = (members * off).sum(axis=0) / np.where(mass > 0, mass, 1.0)
+    near = off - own
+    rows, total, squares = (Twofold.of(part.sum(axis=0)) for part in (members, members * near, members * near * near))
+    shift = Twofold.of(np.broadcast_to(around, own.shape)) + Twofold.of(own)
+    return stack([rows, total + shift * rows, squares + shift * total * 2.0 + shift * shift * rows], axis=-1)
 
 
 def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
