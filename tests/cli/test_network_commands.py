@@ -428,11 +428,17 @@ QUESTIONS = [
     (("query", "kind.sc", "--of", "flavor", "--given", "kind=even"), 3, "no level 'even'"),
     (("predict", "bag.sc", "candy.csv"), 3, "--of NODE"),
     (("predict", "bag.sc", "candy.csv", "--of", "bog"), 3, "Did you mean 'bag'"),
-    (("predict", "kind.sc", "candy.csv", "--anomaly"), 3, "anomaly"),
     (("sample", "bag.sc", "--given", "flavor=lemon"), 3, "no level 'lemon'"),
     (("explain", "bag.sc", "candy.csv"), 3, "--of NODE"),
     (("explain", "kind.sc", "candy.csv", "--row", "1000000"), 3, "there is no row"),
-    (("show", "kind.sc", "candy.csv"), 3, "network"),
+    (("query", "bag.sc", "--of", "bag", "--given", "flavor=lime:0.5|lemon:1"), 3, "no level 'lemon'"),
+    (("query", "bag.sc", "--of", "bag", "--given", "flavor=lime:-1|cherry:1"), 3, "0 or more"),
+    (("query", "bag.sc", "--of", "bag", "--likeliest"), 2, "--likeliest"),
+    (("query", "bag.sc"), 2, "--of"),
+    (("query", "bag.sc", "--likeliest", "--samples", "5"), 2, "--samples"),
+    (("query", "bag.sc", "--of", "bag", "--memory", "much"), 2, "--memory"),
+    (("query", "bag.sc", "--of", "bag", "--memory", "8"), 5, "--samples"),
+    (("query", "bag.sc", "--of", "bag", "--samples", "0"), 2, "--samples"),
     (("show", "kind.sc", "--parameters"), 3, "network"),
     (("show", "kind.sc", "--json", "--dot", "-"), 2, "--json"),
     (("show", "kind.sc", "--svg", "-", "--dot", "-"), 2, "one place"),
@@ -505,3 +511,72 @@ def test_numbers_along_a_line_are_shown_asked_for_and_drawn(tmp_path):
     assert float(next(iter(lines[0].values()))) == pytest.approx(right, rel=1e-4)
     held = sheet(run("sample", model, "-n", "50", "--given", "height=180").stdout)
     assert {float(line["height"]) for line in held} == {180.0} and len({line["weight"] for line in held}) > 1
+
+
+def test_levels_may_be_given_as_likelihoods_and_answered_by_samples(drawn):
+    """The joint table times the likelihood, by hand; samples within five of their errors, the same by every run."""
+    path = drawn[0][0]
+    net = softcount.BayesNet.read(path)
+    node, other = net.edges_[0]
+    first, second = net.levels_[node][:2]
+    given = f"{node}={first}:0.3|{second}:0.9"
+    exact = answer("query", path, "--of", other, "--given", given)["levels"]
+    joint = net.query([node, other])
+    weights = {
+        level: sum(w * joint[own, level] for own, w in ((first, 0.3), (second, 0.9))) for level in net.levels_[other]
+    }
+    for line in exact:
+        assert line["probability"] == pytest.approx(weights[line["level"]] / sum(weights.values()), rel=1e-12)
+    words = "query", path, "--of", other, "--given", given, "--samples", 20_000
+    sampled = answer(*words)["levels"]
+    assert sampled == answer(*words)["levels"]
+    for line, truth in zip(sampled, exact, strict=True):
+        assert line["error"] > 0 and abs(line["probability"] - truth["probability"]) < 5 * line["error"]
+    assert "standard error" in run(*words).stdout and "likelihood 0.3" in run(*words).stdout
+
+
+def test_the_likeliest_levels_of_all_nodes_are_those_of_the_library(drawn):
+    path = drawn[0][0]
+    net = softcount.BayesNet.read(path)
+    found = answer("query", path, "--likeliest")
+    expected = net.most_probable()
+    assert {line["node"]: line["level"] for line in found["levels"]} == expected.levels
+    assert found["log_probability"] == pytest.approx(expected.log_probability, rel=1e-12)
+    assert "log-probability" in run("query", path, "--likeliest").stdout
+
+
+def test_rows_that_fit_a_network_worst_are_shown_with_what_makes_them_odd(folder):
+    """The scores of `predict --anomaly` without the class, and those of the library with all that a row shows."""
+    net = softcount.load(folder / "bag.sc")
+    rows = softcount.read(folder / "candy.csv")
+    worst = net.anomalies(rows, 3).to_pylist()
+    found = answer("show", folder / "bag.sc", folder / "candy.csv", "--anomalies", "3")
+    for line, own in zip(found, worst, strict=True):
+        assert line["row"] == own["row"] + 1 and line["score"] == pytest.approx(own["score"], rel=1e-9)
+        assert line["reasons"][0]["node"] == own["reason"]
+        assert sum(part["surprise"] for part in line["reasons"]) == pytest.approx(line["score"], rel=1e-9)
+    assert "Rows that fit worst" in run("show", folder / "bag.sc", folder / "candy.csv").stdout
+    scores = sheet(run("predict", folder / "bag.sc", folder / "candy.csv", "--of", "bag", "--anomaly").stdout)
+    for line in worst:
+        assert float(scores[line["row"]]["anomaly"]) == pytest.approx(line["score"], rel=1e-9)
+
+
+def test_a_hidden_node_may_have_as_many_levels_as_there_is_evidence_for(folder, tmp_path):
+    edges = "bag>flavor, bag>wrapper, bag>holes"
+    run("fit", folder / "candy.csv", "--net", edges, "--hidden", "bag=auto", "-o", tmp_path / "m.sc")
+    net = softcount.load(tmp_path / "m.sc")
+    assert any("levels by evidence" in note for note in net.notes_)
+
+
+def test_imagined_rows_are_shared_by_the_cells_of_a_table(folder, tmp_path):
+    for said, rows in (("bdeu", 1.0), ("bdeu:10", 10.0)):
+        run("fit", folder / "candy.csv", "--net", "flavor>wrapper", "--prior", said, "-o", tmp_path / "m.sc")
+        own = softcount.BayesNet("flavor>wrapper", prior="bdeu", equivalent_sample_size=rows).fit(folder / "candy.csv")
+        np.testing.assert_allclose(
+            softcount.load(tmp_path / "m.sc").params_["wrapper"]["probability"],
+            own.params_["wrapper"]["probability"],
+            rtol=1e-12,
+        )
+    for said in ("bdeu:0", "bdeu:x", "bdeu:inf"):
+        refused(call("fit", folder / "candy.csv", "--net", "flavor>wrapper", "--prior", said), 2, "bdeu:10")
+    refused(call("fit", folder / "candy.csv", "--target", "kind", "--prior", "bdeu"), 2, "--net")

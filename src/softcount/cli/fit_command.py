@@ -89,7 +89,8 @@ class FitCommand(options.HeadedCommand):
     "--prior",
     type=options.prior_word,
     metavar="A",
-    help="Imagined counts per level: a number, or auto, flat, jeffreys, row.",
+    help="Imagined counts per level: a number, or auto, flat, jeffreys, row; of a network also bdeu, or bdeu:10 for "
+    "ten imagined rows in every table.",
 )
 @click.option(
     "--estimate",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.cli.named_columns import suggestion
 from softcount.cli.network_options import WORDS, NetRequest, is_network_file
+from softcount.cli.options import BDEU
 from softcount.errors import DataError
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
@@ -131,12 +132,14 @@ class NetFitting:
         request = self.request
         usual = "row" if request.net is not None and request.net.said == "tan" else 1.0
         prior = usual if request.prior is None else request.prior
+        word, _, rows = str(prior).partition(":")
+        prior, sample_size = (word, float(rows or 1)) if word == BDEU else (prior, 1.0)
         plan = Plan(
             declared=self.asked, prior=prior, estimate=request.estimate,  # type: ignore[arg-type]  # a word the option takes
             stop=Stop(accelerate=True), target=request.target, watch=watch,
         )  # fmt: skip
         starts = GraphStarts(request.starts or DEFAULT_STARTS, request.seed)
-        priors = partial(network_priors, prior=prior, sample_size=1.0)
+        priors = partial(network_priors, prior=prior, sample_size=sample_size)
         fit = partial(fit_network, table, priors_of=priors, plan=plan, starts=starts, runner=self.threads)
         found = chosen_levels(self._declared(table), fit)
         return replace(FittedNet.of(found), target=request.target)

@@ -9,10 +9,13 @@ from typing import Any
 
 import click
 
-from softcount.cli.options import Command, as_number
+from softcount.cli.options import BDEU, Command, as_number
 from softcount.errors import DataError
 
 HEADING = "Networks"
+AUTO = "auto"
+"""As many levels as there is evidence for."""
+
 SCORES = ("bic", "bdeu")
 """Ways to score a structure."""
 
@@ -53,8 +56,8 @@ class NetworkOption(click.Option):
 
 
 def hidden_nodes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """Node -> its number of levels, or their names."""
-    return _by_name(ctx, param, texts, "Bag=2 or Bag=one,two", _levels)
+    """Node -> its number of levels, or their names, or "auto"."""
+    return _by_name(ctx, param, texts, "Bag=2, Bag=auto or Bag=one,two", _levels)
 
 
 def cut_columns(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
@@ -89,7 +92,9 @@ def _by_name(
     return found
 
 
-def _levels(said: str) -> int | tuple[str, ...] | None:
+def _levels(said: str) -> int | str | tuple[str, ...] | None:
+    if said == AUTO:
+        return AUTO
     if said.isdecimal():
         return int(said) if 2 <= int(said) <= 1_000_000 else None
     names = tuple(name.strip() for name in said.split(","))
@@ -123,8 +128,8 @@ OPTIONS: list[dict[str, Any]] = [
         "multiple": True,
         "metavar": "NODE=N",
         "callback": hidden_nodes,
-        "help": "A node of the network that no column shows, and how many levels it has (or which: Bag=one,two). "
-        "May be repeated.",
+        "help": "A node of the network that no column shows, and how many levels it has (or which: Bag=one,two; or "
+        "auto, as many as there is evidence for). May be repeated.",
     },
     {
         "param_decls": ["--cut"],
@@ -176,6 +181,8 @@ def check_without_network(asked: Mapping[str, Any]) -> None:
     _refuse(asked, OF_NETWORKS, "needs --net")
     if asked["criterion"] == "bdeu":
         raise click.UsageError("--criterion bdeu is for --net search; a number of classes is chosen by the others")
+    if str(asked["prior"]).startswith(BDEU):
+        raise click.UsageError("--prior bdeu is for networks: --net")
 
 
 def check_with_network(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> None:

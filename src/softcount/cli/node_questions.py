@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
     from softcount.table import Key
 
-RANGE, OR = "..", "|"
+RANGE, OR, WEIGHT = "..", "|", ":"
 
 
 def node_keys(fitted: FittedNet) -> dict[str, Key]:
@@ -32,7 +32,7 @@ def node_key(fitted: FittedNet, name: str, option: str) -> Key:
 
 
 def given_nodes(fitted: FittedNet, texts: Iterable[str]) -> dict[Key, Any]:
-    """Node -> level, number, list of levels or range (low, high), for each NODE=VALUE."""
+    """Node -> level, number, list of levels, level to likelihood, or range (low, high), for each NODE=VALUE."""
     keys = node_keys(fitted)
     return {keys[name]: _value(fitted, keys[name], text) for name, text in split_given(texts, keys, "network", "node")}
 
@@ -42,6 +42,9 @@ def _value(fitted: FittedNet, key: Key, text: str) -> Any:
     if text in levels:
         return levels[text]
     parts = text.split(OR)
+    weighed = _likelihood(key, parts, levels)
+    if weighed is not None:
+        return weighed
     if len(parts) > 1 and levels:
         return [levels[part] if part in levels else _refuse_level(key, part, levels) for part in parts]
     is_number = key in fitted.net.cuts or not levels
@@ -53,6 +56,18 @@ def _value(fitted: FittedNet, key: Key, text: str) -> Any:
     if not levels:
         raise DataError(f"--given: node {str(key)!r} holds numbers, and {text!r} is neither one nor a range (20..30).")
     return _refuse_level(key, text, levels)
+
+
+def _likelihood(key: Key, parts: list[str], levels: dict[str, Any]) -> dict[Any, float] | None:
+    """How likely levels make what was seen, where each is written level:number."""
+    pairs = [part.rpartition(WEIGHT) for part in parts]
+    weights = [_number(weight) for _, _, weight in pairs]
+    if not levels or any(weight is None for weight in weights) or not all(level for level, _, _ in pairs):
+        return None
+    for level, _, _ in pairs:
+        if level not in levels:
+            _refuse_level(key, level, levels)
+    return {levels[level]: float(weight or 0.0) for (level, _, _), weight in zip(pairs, weights, strict=True)}
 
 
 def _number(text: str) -> float | None:

@@ -124,13 +124,19 @@ def class_number(text: str) -> int | str:
 
 
 PRIORS = ("auto", "flat", "jeffreys", "row")
+BDEU = "bdeu"
+"""The prior of networks: imagined rows shared by the cells of each table; bdeu:10 says how many."""
 
 
 def prior_word(text: str) -> float | str:
     """Imagined counts per level: a number, or the name of a way to choose one."""
+    word, _, rows = text.partition(":")
+    if word == BDEU and 0 < as_number(float, rows or "1") < float("inf"):
+        return text
     number = as_number(float, text)
     if text not in PRIORS and not 0 <= number < float("inf"):
-        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {', '.join(PRIORS)}")
+        words = f"{', '.join(PRIORS)}, bdeu, bdeu:10"
+        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {words}")
     return text if text in PRIORS else number
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from softcount.cli.data_input import InputFormat
     from softcount.fitted.fitted_net import FittedNet
+    from softcount.table import Table
 
 EPILOG = """\b
 Examples:
@@ -49,7 +49,7 @@ the rest of each row: a level with its probabilities, or the expected value of a
 @options.model_argument
 @options.data_argument
 @click.option("--of", "of", metavar="NODE", help="The node of a network to predict.  [default: its class]")
-@click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than usual in its class.")
+@click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than is usual.")
 @decision_options
 @options.format_options(document=True)
 @options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
@@ -76,9 +76,9 @@ def command(  # noqa: PLR0913 - what can be asked for
     check_output(output, model, data)
     fitted = library.load_any(model)
     if not isinstance(fitted, Fitted):
-        if anomaly:
-            raise DataError(f"{model}: a network gives no anomaly scores. Leave out --anomaly.")
-        predict_node(fitted, data, of, form, decide, lambda table: put_rows(table, output, json_wanted))
+        found, table = predict_node(fitted, data, of, anomaly, form, decide)
+        put_rows(found, output, json_wanted)
+        say_prediction_notes(fitted, table)
         return
     if of is not None and of != str(fitted.target):
         raise DataError(f"{model}: no network, so it predicts its class alone. Leave out --of.")
@@ -96,19 +96,19 @@ def predict_node(
     fitted: FittedNet,
     data: str,
     of: str | None,
+    anomaly: bool,
     form: InputFormat,
     decide: DecisionRequest,
-    put: Callable[[pa.Table], None],
-) -> None:
-    """A node of a network in every row, given the rest of it."""
+) -> tuple[pa.Table, Table]:
+    """A node of a network in every row, given the rest of it; and the table as it was read."""
     import numpy as np
     import pyarrow as pa
 
-    from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.network_calls import open_rows
     from softcount.cli.node_questions import node_key
     from softcount.cli.outputs import progress
     from softcount.fitted.decisions import log_of
+    from softcount.fitted.net_rows import surprises
     from softcount.report.answer_page import prediction_table
 
     if of is None and fitted.target is None:
@@ -117,16 +117,18 @@ def predict_node(
     assert node is not None
     with progress() as tell:
         table, rows = open_rows(fitted, data, form, node, tell)
+        scores = np.asarray(sum(surprises(fitted, rows).values())) if anomaly else None
         if fitted.is_number(node):
             if decide != DecisionRequest():
                 raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
+            if scores is not None:
+                found = found.append_column("anomaly", pa.array(scores))
         else:
             levels, plain = list(fitted.levels[node]), fitted.proba(rows, node)
             proba = decide.reweighted(
                 partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values()))
             )
             proba = plain if proba is None else proba
-            found = prediction_table(levels, proba, decide.choose(proba, levels), None, table.source.files)
-    put(found)
-    say_prediction_notes(fitted, table)
+            found = prediction_table(levels, proba, decide.choose(proba, levels), scores, table.source.files)
+    return found, table

@@ -35,6 +35,8 @@ the classes for a column, and relative to the most influential.
 A column of text has the words that most mark each class: likelier there than in all other classes together, ranked
 by how sure that is. Log-odds are in nats.
 
+With DATA, a network shows the rows that fit it worst, with the nodes that make them odd.
+
 Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), its graph is drawn and the table
 of each node shown: a line for every combination of its parents' levels. Hidden nodes are in parentheses; in the
 pictures of --dot and --svg, dashed."""
@@ -88,12 +90,12 @@ def command(  # noqa: PLR0913 - what can be asked for
         put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
         return
     if not isinstance(fitted, Fitted):
-        if data is not None or parameters:
-            raise DataError(
-                f"{model}: a network has no classes to sort rows into, and shows its parameters anyway.\n"
-                f"  Show it alone: softcount show {model}     or predict a node: softcount predict {model} DATA"
-            )
-        show_network(fitted, drawings, json_wanted)
+        if parameters:
+            raise DataError(f"{model}: a network shows its parameters anyway. Leave out --parameters.")
+        if data is not None and not drawings:
+            show_odd_rows(fitted, data, form, 10 if anomalies is None else anomalies, json_wanted)
+        else:
+            show_network(fitted, drawings, json_wanted)
         return
     if drawings:
         raise DataError(f"{model}: no network, so --{next(iter(drawings))} has no graph to draw.")
@@ -125,6 +127,21 @@ def show_network(fitted: FittedNet, drawings: dict[str, str], json_wanted: bool)
         put_bytes(drawn.encode(), output)
     if not drawings:
         put_answer(lambda: net_document(fitted), lambda: net_page(fitted), json_wanted)
+
+
+def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, json_wanted: bool) -> None:
+    """The rows of a table that fit a network worst, and why."""
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.network_calls import open_rows
+    from softcount.cli.outputs import progress, put_answer
+    from softcount.fitted.odd_rows import odd_rows
+    from softcount.report.network_page import odd_rows_document, odd_rows_page
+
+    with progress() as tell:
+        table, rows = open_rows(fitted, data, form, None, tell)
+        found = odd_rows(fitted, rows, most)
+    put_answer(lambda: odd_rows_document(found), lambda: odd_rows_page(found, list(table.source.files)), json_wanted)
+    say_prediction_notes(fitted, table)
 
 
 def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> SortedRows:

@@ -23,7 +23,9 @@ class SampledAnswer(dict[Any, float]):
         self.effective = found.effective
 
 
-def sampled_query(fitted: FittedNet, of: Any, given: Any, samples: int, method: str, seed: int) -> SampledAnswer:
+def sampled_query(
+    fitted: FittedNet, of: Any, given: Any, samples: int, method: str = "weighting", seed: int = 0
+) -> SampledAnswer:
     """As `query` answers of nodes with levels, from so many samples."""
     if method not in METHODS:
         raise DataError(f"method={method!r} is not known. Use one of {', '.join(map(repr, METHODS))}.")

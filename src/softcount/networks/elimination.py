@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf, isfinite, log2, prod
+from math import ceil, inf, isfinite, log2, prod
 from typing import Any
 
 from softcount.errors import DataError, ResourceError
@@ -23,6 +23,9 @@ BEYOND = 2**12
 
 CHEAP = 2**12
 """Cells for which the first order is good enough: looking for a better one would take longer."""
+
+MOST_ADVISED = 2**33
+"""Cells beyond which nobody is advised to allow more memory: 64 gigabytes."""
 
 SHOWN = 8
 """Nodes that a refusal names."""
@@ -178,10 +181,17 @@ def _refusal(
     cost = f"more than {_plain(cells)} cells, the size of {table}"
     if total is not None:
         cost = f"{_plain(total)} cells, {_plain(cells)} of them in {table}"
+    more = "" if total is None or total > MOST_ADVISED else f"Allow more memory ({_size(total)}), or d"
     return ResourceError(
-        f"an exact answer needs {cost}; at most {room:,} are allowed. Give more memory (8 bytes a cell), "
-        "drop edges between these nodes, or ask for an answer by sampling (samples=10_000)."
+        f"an exact answer needs {cost}; at most {room:,} are allowed. {more or 'D'}rop edges between these nodes, "
+        "or take an answer by sampling (samples=10_000, or --samples 10000)."
     )
+
+
+def _size(cells: int) -> str:
+    """How to ask for so many cells."""
+    size = f"{ceil(8 * cells / 10**6):,}MB".replace(",", "") if cells < 10**8 else f"{ceil(8 * cells / 10**9)}GB"
+    return f"memory='{size}', or --memory {size}"
 
 
 def cells_within(memory: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
@@ -66,11 +66,21 @@ def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
     page.heading(f"{key_text(of)}, given {known}" if known else key_text(of))
     if isinstance(answer, Mapping):
         ranked = sorted(answer.items(), key=lambda item: -item[1])
-        page.grid(("level", "probability"), [(str(level), share(p)) for level, p in ranked], right=("probability",))
+        heads, errors = answer_errors(answer)
+        lines = [(str(level), share(p), *errors(level)) for level, p in ranked]
+        page.grid(("level", "probability", *heads), lines, right=("probability", *heads))
     else:
         rows = [(name, number(value, 6)) for name, value in figures(answer).items()]
         page.grid(("figure", "value"), rows, right=("value",))
     return page
+
+
+def answer_errors(answer: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]]:
+    """A heading and, by level, the standard error of an answer that is from samples; nothing of one that is exact."""
+    errors = getattr(answer, "errors", None)
+    if errors is None:
+        return (), lambda level: ()
+    return ("standard error",), lambda level: (share(errors[level]),)
 
 
 def figures(answer: Any) -> dict[str, float]:
@@ -83,7 +93,9 @@ def query_document(of: object, given: Mapping[Any, Any], answer: Any) -> dict[st
     """The same as data."""
     question = {"of": of, "given": {key_text(key): value for key, value in given.items()}}
     if isinstance(answer, Mapping):
-        return {**question, "levels": [{"level": level, "probability": p} for level, p in answer.items()]}
+        errors = getattr(answer, "errors", {})
+        told = [{"level": x, "probability": p} | ({"error": errors[x]} if errors else {}) for x, p in answer.items()]
+        return {**question, "levels": told}
     quantiles = [{"level": level, "value": float(answer.quantile(level))} for level in QUANTILES]
     return {**question, "mean": answer.mean, "variance": answer.variance, "quantiles": quantiles}
 

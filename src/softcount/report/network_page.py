@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.learn.evidence import bic, description_length
 from softcount.report import evaluation_page
+from softcount.report.answer_page import answer_errors
+from softcount.report.class_page import because
 from softcount.report.graph_drawing import graph_lines
 from softcount.report.model_page import HEADINGS, add_missing, add_notes, column_documents, column_lines, missing_share
 from softcount.report.page import Page, key_text
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.classes import Anomaly
+    from softcount.fitted.fitted_net import FittedNet, LikeliestLevels
     from softcount.models.nodes import Node
     from softcount.table.schema import Key
 
@@ -293,6 +296,8 @@ def said_given(given: Mapping[Key, Any]) -> dict[Key, str]:
 def _said(value: Any) -> str:
     if isinstance(value, list):
         return " or ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return " or ".join(f"{level} (likelihood {weight:g})" for level, weight in value.items())
     return f"{value[0]:g} to {value[1]:g}" if isinstance(value, tuple) else str(value)
 
 
@@ -302,8 +307,9 @@ def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Mapping[tupl
     known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
     page.heading(f"{', '.join(names)}, given {known}" if known else ", ".join(names))
     ranked = sorted(answer.items(), key=lambda item: -item[1])
-    lines = [(*map(str, levels), share(p)) for levels, p in ranked[:MOST_ANSWERS]]
-    page.grid((*names, "probability"), lines, right=("probability",))
+    heads, errors = answer_errors(answer)
+    lines = [(*map(str, levels), share(p), *errors(levels)) for levels, p in ranked[:MOST_ANSWERS]]
+    page.grid((*names, "probability", *heads), lines, right=("probability", *heads))
     if len(ranked) > len(lines):
         page.line(f"and {counted(len(ranked) - len(lines), 'combination')} more (--json has all)")
     return page
@@ -311,5 +317,59 @@ def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Mapping[tupl
 
 def joint_document(of: Sequence[Key], given: Mapping[Key, Any], answer: Mapping[tuple[Any, ...], float]) -> Any:
     """The same as data."""
-    lines = [{"levels": list(levels), "probability": p} for levels, p in answer.items()]
+    errors = getattr(answer, "errors", {})
+    lines = [
+        {"levels": list(levels), "probability": p} | ({"error": errors[levels]} if errors else {})
+        for levels, p in answer.items()
+    ]
     return {"of": list(of), "given": {key_text(key): value for key, value in given.items()}, "joint": lines}
+
+
+def likeliest_page(given: Mapping[Key, str], found: LikeliestLevels) -> Page:
+    """The likeliest levels of all nodes together."""
+    page = Page()
+    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
+    page.heading(f"The likeliest levels, given {known}" if known else "The likeliest levels")
+    page.grid(("node", "level"), [(key_text(key), str(level)) for key, level in found.levels.items()])
+    page.line(f"log-probability {found.log_probability:,.4f} (of these levels and of what is given)")
+    return page
+
+
+def likeliest_document(given: Mapping[Key, Any], found: LikeliestLevels) -> dict[str, Any]:
+    """The same as data."""
+    levels = [{"node": key, "level": level} for key, level in found.levels.items()]
+    known = {key_text(key): value for key, value in given.items()}
+    return {"given": known, "levels": levels, "log_probability": found.log_probability}
+
+
+# -- rows that fit badly
+
+
+def odd_rows_page(odd: Sequence[Anomaly], files: Sequence[str]) -> Page:
+    """The rows of a table that fit a network worst."""
+    page = Page()
+    page.heading("Rows that fit worst (score: nats less likely than is usual for what they show)")
+    names = ("file",) if files else ()
+    lines = [
+        (
+            str(row.row + 1),
+            *([files[row.row]] if files else []),
+            "impossible" if row.score == float("inf") else f"{row.score:.1f}",
+            because(row),
+        )
+        for row in odd
+    ]
+    page.grid(("row", *names, "score", "because"), lines, right=("row", "score"))
+    return page
+
+
+def odd_rows_document(odd: Sequence[Anomaly]) -> list[dict[str, Any]]:
+    """The same as data."""
+    return [
+        {
+            "row": row.row + 1,
+            "score": row.score,
+            "reasons": [{"node": key, "value": row.cells.get(key), "surprise": x} for key, x in row.parts.items()],
+        }
+        for row in odd
+    ]
