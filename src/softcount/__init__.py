@@ -21,6 +21,7 @@ _NAMES = {
     "estimators.kernel_density": "KernelDensity",
     "estimators.histogram": "Histogram",
     "estimators.bayes_net": "BayesNet",
+    "estimators.markov_chain": "MarkovChain",
     "estimators.model_average": "average ModelAverage",
     "estimators.hidden_markov": "HiddenMarkov",
     "families": "Bernoulli Binomial Categorical Exponential GammaFamily Geometric LogNormal Mixed Multinomial "
@@ -35,7 +36,7 @@ _NAMES = {
 }
 _HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", "load", "read", *_HOMES]
+__all__ = ["__version__", "load", "read", "read_sequences", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +54,13 @@ def read(path: Any, **how: Any) -> Any:
     from softcount.table import open_table
 
     return open_table(path, **how)
+
+
+def read_sequences(data: Any, **how: Any) -> Any:
+    """Sequences from lists, columns of lists, long tables, text or folders, accepted wherever sequences are."""
+    from softcount.sequences import open_sequences
+
+    return open_sequences(data, **how)
 
 
 def load(path: Any) -> Any:

@@ -11,6 +11,7 @@ import softcount
 from softcount.errors import ModelFileError
 from softcount.estimators.average_files import average_from, holds_average, save_average
 from softcount.estimators.bag_of_words import load_bag
+from softcount.estimators.chain_files import holds_chain, load_chain
 from softcount.estimators.density_files import holds_density, load_density
 from softcount.files.archive import naming, read
 from softcount.files.centres_part import centres_of, holds_centres, save_centres
@@ -130,6 +131,8 @@ def load_estimator(path: Any) -> Any:
         return load_density(path, *content)
     if holds_average(content[0]):
         return load_average(path, *content)
+    if holds_chain(content[0]):
+        return load_chain(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
         usual = "Mixture" if fitted.classes is None else "NaiveBayes"

@@ -45,6 +45,7 @@ def open_sequences(  # noqa: PLR0913
     weight: Key | None = None,
     weights: Any = None,
     steps: str | None = None,
+    columns: Sequence[Key] | None = None,
     missing: Sequence[str] = MISSING,
     header: bool = True,
     empty: bool = False,
@@ -62,7 +63,8 @@ def open_sequences(  # noqa: PLR0913
     - A text file, with `steps="characters"` or "words": each line is a sequence, or with `sequence="file"` the
       whole of it. A folder of such files: each file is one. Without `steps` each file of a folder is a table of steps.
 
-    `weights` are one for each sequence. An empty sequence is refused unless `empty`.
+    `columns` are those that a step has, where there are more. `weights` are one for each sequence. An empty sequence is
+    refused unless `empty`.
 
     >>> open_sequences(["emma", "ava"]).lengths.tolist()
     [4, 3]
@@ -72,15 +74,15 @@ def open_sequences(  # noqa: PLR0913
     (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and put so, first 'b'",))
     """
     if isinstance(data, Sequences):
-        return data
+        return data if weights is None else data.weighed(weights)
     said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
     if isinstance(data, str | os.PathLike):
         opened = _PathReader(os.fsdecode(data), said, header, progress)
-        return opened.steps(sequence, order, weight, steps).sequences(weights, empty)
+        return opened.steps(sequence, order, weight, steps).only(columns).sequences(weights, empty)
     if sequence is not None or order is not None or weight is not None:
         source = open_source(data, said, header, progress)
-        return _long(source, sequence, order, weight, said).sequences(weights, empty)
-    return _in_memory(data, steps).sequences(weights, empty)
+        return _long(source, sequence, order, weight, said).only(columns).sequences(weights, empty)
+    return _in_memory(data, steps).only(columns).sequences(weights, empty)
 
 
 def _in_memory(data: Any, steps: str | None) -> Steps:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.sources import wording
 from softcount.sources.in_memory import ArrowSource
 from softcount.sources.source import Key, chunk_rows_for
 from softcount.table import Chunk, Table, check_weights, open_table
@@ -27,13 +28,17 @@ class StepSource(ArrowSource):
     text_file: bool = False
     verbatim: bool = False
 
+    def _refuse_empty(self) -> None:
+        """Sequences may be asked for what comes first, and have no step."""
+
     def spans(self) -> Iterator[tuple[int, int]]:
         rows = chunk_rows_for(int(self.starts[-1]))
         first, last = 0, len(self.starts) - 1
         while first < last:
             fits = int(np.searchsorted(self.starts, self.starts[first] + rows, "right")) - 1
             stop = max(first + 1, fits)
-            yield int(self.starts[first]), int(self.starts[stop] - self.starts[first])
+            if self.starts[stop] > self.starts[first]:
+                yield int(self.starts[first]), int(self.starts[stop] - self.starts[first])
             first = stop
 
 
@@ -82,6 +87,10 @@ class Sequences:
         """What their owner should know: lines left out, rows put in order."""
         return self.source.notes
 
+    def weighed(self, weights: Any) -> Sequences:
+        """The same with one weight for each sequence."""
+        return replace(self, weights=_checked(weights, len(self)))
+
     def table(self, **how: Any) -> Table:
         """The steps as a table, a row each, with the weight of its sequence; `how` is what `open_table` takes."""
         weights = None if self.weights is None else np.repeat(self.weights, self.lengths)
@@ -124,6 +133,14 @@ class Steps:
     by_position: bool = False
     text_file: bool = False
     verbatim: bool = True
+
+    def only(self, columns: Sequence[Key] | None) -> Steps:
+        """The same with some columns only; all of them for None."""
+        if columns is None:
+            return self
+        for key in columns:
+            wording.refuse_unknown(self.columns, key, "columns")
+        return replace(self, columns={key: self.columns[key] for key in columns})
 
     def sequences(self, weights: Any = None, empty: bool = False) -> Sequences:
         """Checked and put end to end; `weights` is one for each sequence, `empty` whether some may have no step."""

@@ -1,0 +1,145 @@
+"""How long contexts should be: by evidence, for all contexts alike or for each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.special import gammaln
+
+from softcount.chains.context_counts import Alphabet, ContextCounts, ContextLevel, StepKeys, steps_of
+from softcount.chains.predictions import Predictions
+
+BLOCKS = 6
+"""Blocks in which the steps are predicted, each from all before it; each is as long as those together."""
+FEW_SEQUENCES = 64
+"""Sequences from which on blocks are made of whole ones."""
+PATIENCE = 2
+"""Orders in a row that must have less evidence than the best before no longer one is tried."""
+LONGEST = 12
+"""The longest order that is tried."""
+
+Learn = Callable[[ContextCounts], Predictions]
+
+
+@dataclass(frozen=True, eq=False)
+class StepBlocks:
+    """Steps with their keys for every length up to the longest, what each weighs, and the block it is in."""
+
+    alphabet: Alphabet
+    steps: StepKeys
+    weights: np.ndarray | None
+    blocks: np.ndarray
+    held: dict[tuple[int, int], ContextLevel] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
+    ) -> StepBlocks:
+        """Blocks are of whole sequences, picked by a hash of their numbers; of neighbouring steps if there are few."""
+        digits, begins = alphabet.digits(codes, starts)
+        steps = steps_of(digits, begins, alphabet, order)
+        each = None if weights is None else np.repeat(weights, np.diff(begins))[steps.rows]
+        sequences = len(starts) - 1
+        if sequences >= FEW_SEQUENCES:
+            mixed = np.arange(sequences, dtype=np.uint64) * np.uint64(11400714819323198485)
+            place = np.argsort(np.argsort(mixed, kind="stable"), kind="stable") / sequences
+            share = np.repeat(place, np.diff(begins))[steps.rows]
+        else:
+            share = np.arange(len(steps.rows)) / max(1, len(steps.rows))
+        edges = 2.0 ** -np.arange(BLOCKS - 1, 0, -1)
+        return cls(alphabet, steps, each, np.searchsorted(edges, share, "right"))
+
+    def level(self, back: int, block: int) -> ContextLevel:
+        """Counts of one length of context in all blocks up to one."""
+        if (back, block) not in self.held:
+            here = np.flatnonzero((self.steps.known >= back) & (self.blocks == block))
+            weights = None if self.weights is None else self.weights[here]
+            own = ContextLevel.of(self.steps.keys[back][here], weights, self.alphabet.base ** (back + 1))
+            self.held[back, block] = self.level(back, block - 1).plus(own) if block else own
+        return self.held[back, block]
+
+    def evidence(self, order: int, learn: Learn) -> float:
+        """The log-probability of every block but the first as predicted from those before it by contexts so long."""
+        found = 0.0
+        for block in range(1, BLOCKS):
+            here = np.flatnonzero(self.blocks == block)
+            counts = ContextCounts(self.alphabet, tuple(self.level(back, block - 1) for back in range(order + 1)))
+            if counts.steps and len(here):
+                keys = [keys[here] for keys in self.steps.keys[: order + 1]]
+                part = StepKeys(keys, np.minimum(self.steps.known[here], order), self.steps.rows[here])
+                with np.errstate(divide="ignore"):
+                    logs = np.log(learn(counts).of_steps(part))
+                found += float(logs.sum() if self.weights is None else logs @ self.weights[here])
+        return found
+
+
+def best_order(evidence: Callable[[int], float], longest: int) -> tuple[int, dict[int, float]]:
+    """The order with the most evidence and what each that was tried has; it stops once longer ones only have less."""
+    found: dict[int, float] = {}
+    for order in range(min(longest, LONGEST) + 1):
+        found[order] = evidence(order)
+        best = max(found, key=lambda tried: found[tried])
+        if order - best >= PATIENCE:
+            break
+    return best, found
+
+
+def flat_evidence(counts: ContextCounts, alpha: np.ndarray) -> float:
+    """The log-probability of all steps, contexts of the order each having `alpha` imagined steps; exact.
+
+    Steps at the start or after a gap, whose contexts are shorter, have tables of their own.
+    """
+    return sum(
+        float(_table_evidence(counts.starting(back), counts.alphabet.base, alpha)[1].sum())
+        for back in range(counts.order + 1)
+    )
+
+
+def _table_evidence(level: ContextLevel, base: int, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Contexts, and the log-probability of the steps after each."""
+    contexts, firsts = np.unique(level.keys // base, return_index=True)
+    if not len(firsts):
+        return contexts, np.zeros(0)
+    own = alpha[level.keys % base - 1]
+    totals = np.add.reduceat(level.counts, firsts)
+    gained = np.add.reduceat(gammaln(own + level.counts) - gammaln(own), firsts)
+    return contexts, gained - gammaln(alpha.sum() + totals) + gammaln(alpha.sum())
+
+
+def context_tree(counts: ContextCounts, alpha: np.ndarray) -> ContextCounts:
+    """The counts of those contexts only that a tree of contexts of the best evidence has.
+
+    Whether a context is told apart further is one bit before any data. Bottom up, each context has the better of two:
+    its own steps under one table, or those of all contexts one step longer.
+    """
+    base, order = counts.alphabet.base, counts.order
+    below_contexts, below = np.zeros(0, dtype=np.int64), np.zeros(0)
+    splits: list[np.ndarray] = []
+    for back in range(order, -1, -1):
+        contexts, own = _table_evidence(counts.levels[back], base, alpha)
+        if back < order:
+            parted = np.zeros(len(contexts))
+            np.add.at(parted, np.searchsorted(contexts, below_contexts % base**back), below)
+            ending, rest = _table_evidence(counts.starting(back), base, alpha)
+            parted[np.searchsorted(contexts, ending)] += rest
+            splits.insert(0, contexts[parted > own])
+            own = np.maximum(own, parted) - np.log(2)
+        below_contexts, below = contexts, own
+    return replace(counts, levels=tuple(_kept_levels(counts, splits)))
+
+
+def _kept_levels(counts: ContextCounts, splits: list[np.ndarray]) -> Iterator[ContextLevel]:
+    """The levels as far as contexts are told apart: the empty context always is there."""
+    base, kept = counts.alphabet.base, np.zeros(1, dtype=np.int64)
+    for back, level in enumerate(counts.levels):
+        contexts = level.keys // base
+        if back:
+            parents = kept[np.isin(kept, splits[back - 1])]
+            here = np.isin(contexts % base ** (back - 1), parents)
+            if not here.any():
+                return
+            level = ContextLevel(level.keys[here], level.counts[here])
+            kept = np.unique(contexts[here])
+        yield level

@@ -1,0 +1,53 @@
+"""Symbols and pairs of neighbours of sequences counted in one pass over their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softcount.kernels import WORTH_COMPILING
+
+
+def count_pairs(
+    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often each code occurs, and (before x after) each pair of neighbours in one sequence; code 0 is a gap.
+
+    `starts` are the first rows of sequences and the number of rows last; `weights` is one for each sequence.
+    """
+    if len(codes) < WORTH_COMPILING:
+        return pairs_in_numpy(codes, starts, weights, base)
+    from softcount.kernels.pair_loop import pair_table, weighted_pair_table
+
+    starts = np.ascontiguousarray(starts, dtype=np.int64)
+    if weights is None:
+        pairs = pair_table(codes, base).sum(axis=0).reshape(base, base).astype(np.float64)
+        between = starts[1:-1]
+        between = between[(between > 0) & (between < len(codes))]
+        across = np.bincount(codes[between - 1].astype(np.int64) * base + codes[between], minlength=base * base)
+        alone = pairs.sum(axis=0)
+        alone[int(codes[0])] += 1
+        pairs -= across.reshape(base, base)
+    else:
+        alone, pairs = weighted_pair_table(codes, starts, np.asarray(weights, dtype=np.float64), base)
+    return _without_gaps(alone, pairs)
+
+
+def pairs_in_numpy(
+    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with whole arrays."""
+    plain = codes.astype(np.int64)
+    each = None if weights is None else np.repeat(weights, np.diff(starts))
+    alone = np.bincount(plain, each, minlength=base).astype(np.float64)
+    joined = np.ones(max(len(plain) - 1, 0), dtype=bool)
+    between = starts[1:-1]
+    joined[between[(between > 0) & (between < len(plain))] - 1] = False
+    keys = (plain[:-1] * base + plain[1:])[joined]
+    pairs = np.bincount(keys, None if each is None else each[1:][joined], minlength=base * base)
+    return _without_gaps(alone, pairs.astype(np.float64).reshape(base, base))
+
+
+def _without_gaps(alone: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    alone[0] = 0.0
+    pairs[0], pairs[:, 0] = 0.0, 0.0
+    return alone, pairs
