@@ -62,6 +62,18 @@ class FoldModels:
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """What each fold's own model says of its rows in this chunk; rows without a label are passed over."""
+        for told, ready, model in self._tested(chunk):
+            joint = self.model.score(ready, model, slice(0, len(told.rows)))
+            yield replace(told, joint=joint)
+
+    def answers_by_column(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, dict[Key, np.ndarray]]]:
+        """The same, the joint being the logarithm of the shares alone, and what each leaf adds to it."""
+        for told, ready, model in self._tested(chunk):
+            shares = np.broadcast_to(model[0][0], (len(told.rows), self.model.groups))
+            yield replace(told, joint=shares), self.model.score_parts(model, ready)
+
+    def _tested(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, Any, list[Any]]]:
+        """The labelled rows of each tested fold, yet without an answer, as that fold's model takes them; the model."""
         folded = self.split.folded(self.settled.recoded(chunk))
         chunk = folded.chunk
         assert chunk.labels is not None
@@ -69,11 +81,10 @@ class FoldModels:
             rows = np.flatnonzero((folded.folds == fold) & (chunk.labels >= 0))
             if len(rows):
                 ready = self.model.prepare(_part(chunk, rows, seen), base=False)
-                joint = self.model.score(ready, model, slice(0, len(rows)))
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
                 counted = len(rows) if self.split.repeats is None else round(float(weights.sum()))
                 numbers = folded.rows[rows] + chunk.start
-                yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, joint, counted)
+                yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, np.empty(0), counted), ready, model
 
 
 def fold_models(

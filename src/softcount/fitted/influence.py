@@ -27,7 +27,7 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
     figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
     """
-    own, single = fitted.estimates, _pooled(fitted, fitted.counts.map(_together))
+    own, single = fitted.estimates, _pooled(fitted, fitted.counts.map(together))
     return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.model.leaves}
 
 
@@ -45,7 +45,7 @@ def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
 def elsewhere(fitted: Fitted) -> Iterator[Counts]:
     """For each group in turn, the counts of all groups but it; of the only group, its own."""
     if fitted.n_groups == 1:
-        yield fitted.counts.map(_together)
+        yield fitted.counts.map(together)
     else:
         yield from _others(fitted.counts, range(fitted.n_groups), None)
 
@@ -57,7 +57,7 @@ def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
 
 def whole_table(fitted: Fitted) -> dict[Key, Params]:
     """What the table taken as one class says of every column, whatever prior or groups it was fitted with."""
-    return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(_together))
+    return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(together))
 
 
 def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
@@ -73,11 +73,12 @@ def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[C
     middle = groups[len(groups) // 2]
     halves = range(groups.start, middle), range(middle, groups.stop)
     for half, other in (halves, halves[::-1]):
-        sums = counts.map(partial(_together, groups=slice(other.start, other.stop)))
+        sums = counts.map(partial(together, groups=slice(other.start, other.stop)))
         yield from _others(counts, half, sums if outside is None else outside + sums)
 
 
-def _together(array: Twofold, groups: slice = slice(None)) -> Twofold:
+def together(array: Twofold, groups: slice = slice(None)) -> Twofold:
+    """The statistics of one class that holds all these groups."""
     return array[groups].sum(axis=0, keepdims=True)
 
 

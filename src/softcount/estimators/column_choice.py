@@ -1,0 +1,169 @@
+"""Which columns are worth having: for classes that are known, and for classes to be found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from sklearn.base import clone
+
+from softcount.bayes.table_evidence import class_evidence, with_plain_parameters
+from softcount.errors import DataError, DataWarning
+from softcount.estimators import inputs
+from softcount.estimators.class_reports import arrow_lines
+from softcount.estimators.naive_bayes import declared_like
+from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
+from softcount.fitted.column_evidence import column_evidence, evidence_under
+from softcount.fitted.fitted_model import Fitted
+from softcount.run.threads import Threads
+from softcount.table.chunk import Split
+from softcount.table.schema import Key
+
+FOLDS = 5
+CRITERIA = ("evidence", "log-loss")
+MOST_ROUNDS = 20
+"""Sets of columns that are tried for classes to be found; they repeat after three or four."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnChoice:
+    """The columns that were kept, the best first; a table of what every column adds; a model of those kept alone.
+
+    The model takes the whole table and leaves the other columns aside; without any it is None, or a single class of a
+    mixture. `criterion` is what was gone by.
+    """
+
+    columns: list[Key]
+    table: Any
+    model: Any
+    criterion: str
+
+    def __str__(self) -> str:
+        kept = ", ".join(map(str, self.columns)) or "none"
+        return f"{len(self.columns)} of {self.table.num_rows} columns by {self.criterion}: {kept}"
+
+
+def select_columns(
+    model: Any, X: Any, y: Any = None, max_columns: int | None = None, criterion: str = "evidence"
+) -> ColumnChoice:
+    """The columns of X that tell the classes of y apart or, for a mixture, that carry the classes it finds.
+
+    By "evidence" a column is kept where its values are likelier with parameters of their own in every class, all
+    parameters integrated out: the table says by how many nats. By "log-loss" columns of known classes are taken in one
+    by one as long as the log-loss of rows held out falls by more than a standard error, so that of two columns that
+    say the same one is kept. `model` says how to fit, and stays as it is; `max_columns` keeps the best so many.
+    """
+    if criterion not in CRITERIA:
+        raise DataError(f"criterion={criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
+    if max_columns is not None:
+        inputs.refuse_fraction("max_columns", max_columns, 1)
+    if not hasattr(model, "class_prior"):
+        if criterion != "evidence":
+            raise DataError("of classes to be found columns are chosen by evidence.")
+        return _for_groups(model, X, max_columns)
+    return (_by_evidence if criterion == "evidence" else _by_loss)(model, X, y, max_columns)
+
+
+def _by_evidence(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
+    plain = _quiet(clone(model).set_params(calibration=None), X, y)
+    keys, adds = _keys(plain), column_evidence(plain.fitted_)
+    kept = _above_nothing(adds, most)
+    best = _without(model, keys, kept, X, y) if kept else None
+    return ColumnChoice(kept, arrow_lines(_lines(adds, kept)), best, "evidence")
+
+
+def _by_loss(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
+    scores = held_out_columns(model, X, y)
+    steps = list(forward(scores, len(scores.keys)))
+    kept = [scores.keys[x.place] for x in takewhile(lambda x: x.adds > x.standard_error, steps)][:most]
+    lines = [
+        {
+            "column": str(scores.keys[x.place]), "adds": x.adds, "standard_error": x.standard_error,
+            "log_loss": x.log_loss, "kept": scores.keys[x.place] in kept,
+        }
+        for x in steps
+    ]  # fmt: skip
+    best = _without(model, scores.keys, kept, X, y) if kept else None
+    return ColumnChoice(kept, arrow_lines(lines), best, "log-loss")
+
+
+def held_out_columns(model: Any, X: Any, y: Any, folds: int = FOLDS) -> ColumnScores:
+    """What every column says of each labelled row, by counts of the other folds, under naive Bayes' settings."""
+    plain = _quiet(clone(model).set_params(calibration=None), X, y)
+    _keys(plain)
+    fitted, target = plain.fitted_, y if isinstance(y, str) and inputs.is_table(X) else None
+    data = plain._as_fitted(inputs.checked(plain, X, reset=False))
+    found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, None)
+    table = fitted.table(data, target=target, labels=codes)
+    plan = replace(plain._class_plan(target), declared=declared_like(fitted.model.leaves))
+    with Threads(model.n_jobs) as threads:
+        return column_scores(table, plan, threads, Split(folds, 0), found)
+
+
+def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
+    """Fit, keep the columns that the classes found differ in, and fit again, until nothing changes; the best fit wins.
+
+    Sets of columns are compared by the evidence of the whole table, of which the columns left out are of one class.
+    """
+    alone = clone(model).set_params(n_components=1)
+    single = _quiet(clone(alone), X)
+    keys = _keys(single)
+    kept, tried = keys, {}
+    for _ in range(MOST_ROUNDS):
+        fitted = _without(model, keys, kept, X)
+        one = _without(alone, keys, kept, X)
+        adds = evidence_under(single.fitted_, single._closed(X)[1], fitted.predict_proba(X))
+        tried[tuple(kept)] = (_evidence(fitted) - _evidence(one), fitted, adds)
+        kept = [key for key in keys if key in _above_nothing(adds, most)]
+        if not kept or tuple(kept) in tried:
+            break
+    allowed = {columns: found for columns, found in tried.items() if most is None or len(columns) <= most}
+    best = max(allowed or tried, key=lambda columns: tried[columns][0])
+    gain, fitted, adds = tried[best]
+    chosen = sorted(best, key=lambda key: -adds[key]) if gain > 0 else []
+    return ColumnChoice(chosen, arrow_lines(_lines(adds, chosen)), fitted if chosen else single, "evidence")
+
+
+def _evidence(mixture: Any) -> float:
+    fitted = with_plain_parameters(mixture.fitted_)
+    return class_evidence(fitted, float(mixture.log_likelihood_), labelled=False)
+
+
+def _above_nothing(adds: Mapping[Key, float], most: int | None) -> list[Key]:
+    """Columns that add something, the best first, at most so many."""
+    return [key for key in sorted(adds, key=lambda key: -adds[key]) if adds[key] > 0][:most]
+
+
+def _lines(adds: Mapping[Key, float], kept: list[Key]) -> list[dict[str, Any]]:
+    ranked = sorted(adds, key=lambda key: -adds[key])
+    return [{"column": str(key), "adds": adds[key], "kept": key in kept} for key in ranked]
+
+
+def _keys(model: Any) -> list[Key]:
+    """The columns and blocks of a fitted model."""
+    if not isinstance(model.fitted_, Fitted):
+        raise DataError("columns are chosen for those that are independent given the class: dependence=None.")
+    keys = [leaf.key for leaf in model.fitted_.model.leaves]
+    if model.fitted_.bag:
+        raise DataError("the table is one block of counts, whose columns cannot be chosen apart. Give a dense array.")
+    return keys
+
+
+def _without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) -> Any:
+    """A new model of the columns that are kept: the others are there and ignored."""
+    own = model.kinds if isinstance(model.kinds, Mapping) else {}
+    if model.kinds is not None and not isinstance(model.kinds, Mapping):
+        own = dict.fromkeys(kept, model.kinds)
+    gone = [column for key in keys if key not in kept for column in (key if isinstance(key, tuple) else (key,))]
+    kinds = {key: kind for key, kind in own.items() if key in kept or key not in keys} | dict.fromkeys(gone, "ignore")
+    return _quiet(clone(model).set_params(kinds=kinds), X, *y)
+
+
+def _quiet(model: Any, X: Any, *y: Any) -> Any:
+    """The model fitted, without what it would warn of: it is one of several."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return model.fit(X, *y)
