@@ -1,0 +1,217 @@
+"""Densities of a column: ranked, drawn as text, and as an SVG picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.densities.histogram_edges import counts_of, edges_of
+from softcount.densities.weighted_points import WeightedPoints
+from softcount.evaluate.column_densities import between_steps
+from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity
+from softcount.pictures.line_chart import Bars, Chart, ChartLine, chart_svg
+from softcount.pictures.text_curves import area, axis, spark
+from softcount.report.page import Page
+from softcount.report.passage import WIDTH
+from softcount.report.plain_text import counted, listed, number, printable, shortened
+
+ACROSS = 64
+"""Columns of a drawing in a terminal."""
+POINTS = 400
+"""Points of a curve in a picture."""
+REACH = 0.04
+"""How far a drawing goes beyond the values, as a share of their range."""
+MOST_DRAWN = 12
+"""Groups that a drawing holds."""
+LONGEST = 16
+
+
+@dataclass(frozen=True)
+class DensityReport:
+    """What was found of a column; `compare` shows every density instead of the best alone."""
+
+    column: str
+    by: str | None
+    missing: int
+    ranking: DensityRanking
+    compare: bool = False
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """What is drawn: all values but for the last thousandth at either end, and a little beyond."""
+        values = np.concatenate(list(self.ranking.groups.values()))
+        low, high = np.quantile(values, [0.001, 0.999]) if len(values) >= 1000 else (values.min(), values.max())
+        low, high = (low, high) if high > low else (values.min(), values.max())
+        beyond = REACH * (high - low)
+        start = low - beyond if values.min() < 0 or low - beyond > 0 else -self.ranking.step / 2
+        return float(start), float(high + beyond)
+
+    def curve(self, density: RankedDensity, group: Any, points: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and the density there."""
+        x = np.linspace(*self.range, points)
+        return x, np.exp(density.fits[group].log_density(x))
+
+
+# -- for a terminal
+
+
+def density_page(report: DensityReport, plot: str | None = None) -> Page:
+    """The ranking and the drawings."""
+    page, ranking = Page(), report.ranking
+    by = "" if report.by is None else f" by {printable(report.by)}"
+    page.heading(f"Density of {printable(report.column)}{by}: {ranking.best.name}")
+    page.line(_rows(report))
+    _add_drawing(page, report)
+    page.heading("Ranked by rows held out" if report.compare else "Held out, in nats a row")
+    if report.compare:
+        _add_ranking(page, ranking)
+    else:
+        page.line(*_in_a_line(ranking))
+    for name, why in ranking.failed.items():
+        page.line(f"not tried: {name} ({why.splitlines()[0]})")
+    if plot is not None:
+        page.line(f"picture: {plot}")
+    return page
+
+
+def _rows(report: DensityReport) -> str:
+    ranking = report.ranking
+    told = counted(ranking.rows, "value")
+    told += "" if ranking.ranked_rows == ranking.rows else f", {ranking.ranked_rows:,} of them drawn to rank by"
+    told += f", {report.missing:,} missing" if report.missing else ""
+    told += f", {ranking.unlabelled:,} without {printable(report.by)}" if ranking.unlabelled else ""
+    if ranking.left_out:
+        names = [f"{printable(name)} ({rows:,})" for name, rows in ranking.left_out.items()]
+        told += f"; left out, with fewer than {LEAST_ROWS} rows or one value only: {listed(names)}"
+    return told
+
+
+def _add_drawing(page: Page, report: DensityReport) -> None:
+    """The best density as an area, or a line of blocks for each density or group."""
+    ranking, low_high = report.ranking, report.range
+    if report.by is None and not report.compare:
+        page.line(ranking.best.fits[None].told, "")
+        page.line(*area(report.curve(ranking.best, None, ACROSS)[1]), *axis(*low_high, ACROSS), "")
+        return
+    if report.by is None:
+        first = ("the values", _bar_heights(report, None))
+        lines = [first, *((x.name, report.curve(x, None, ACROSS)[1]) for x in ranking.densities)]
+    else:
+        lines = [(str(name), report.curve(ranking.best, name, ACROSS)[1]) for name in ranking.groups]
+        page.line(*(f"{printable(name)}: {fit.told}" for name, fit in ranking.best.fits.items()))
+    page.line("")
+    for name, heights in lines[:MOST_DRAWN]:
+        page.line(f"{shortened(printable(name), LONGEST):<{LONGEST}} {spark(heights)}")
+    if len(lines) > MOST_DRAWN:
+        page.line(f"and {len(lines) - MOST_DRAWN} more")
+    page.line(*(" " * (LONGEST + 1) + line for line in axis(*low_high, ACROSS)), "")
+
+
+def _bar_heights(report: DensityReport, group: Any) -> np.ndarray:
+    """How many values fall in each column of a drawing."""
+    low, high = report.range
+    values = report.ranking.groups[group]
+    return np.histogram(values, np.linspace(low, high, ACROSS + 1))[0].astype(float)
+
+
+def _add_ranking(page: Page, ranking: DensityRanking) -> None:
+    headings = ("density", "nats a row", "behind", "±", "what it is")
+    rows = []
+    for density in ranking.densities:
+        told = next(iter(density.fits.values())).told if len(density.fits) == 1 else ""
+        behind = ("", "") if density is ranking.best else (_nats(density.behind), _nats(density.error))
+        rows.append((density.name, _nats(density.log_likelihood), *behind, shortened(told, WIDTH - 46)))
+    page.grid(headings, rows, right=("nats a row", "behind", "±"))
+    for density in ranking.densities:
+        if density.impossible:
+            page.line(f"{density.name} calls {counted(density.impossible, 'value')} held out impossible")
+
+
+def _nats(value: float) -> str:
+    return "-" if not np.isfinite(value) else f"{value:,.4f}" if abs(value) < 1000 else number(value)
+
+
+def _in_a_line(ranking: DensityRanking) -> list[str]:
+    best, rest = ranking.best, ranking.densities[1:]
+    parts = [f"{density.name} {_nats(density.behind)}" for density in rest]
+    lines = [
+        f"{best.name} {_nats(best.log_likelihood)}; behind it: "
+        if parts
+        else f"{best.name} {_nats(best.log_likelihood)}"
+    ]
+    for place, part in enumerate(parts):
+        piece = part + (", " if place < len(parts) - 1 else "")
+        if len(lines[-1]) + len(piece) > WIDTH:
+            lines.append("  ")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines] + ["every density and what was learned: --compare"]
+
+
+# -- as data and as a picture
+
+
+def density_document(report: DensityReport) -> dict[str, Any]:
+    """The same as data."""
+    ranking = report.ranking
+    return {
+        "column": report.column,
+        "by": report.by,
+        "rows": ranking.rows,
+        "ranked_rows": ranking.ranked_rows,
+        "missing": report.missing,
+        "unlabelled": ranking.unlabelled,
+        "left_out": [{"group": name, "rows": rows} for name, rows in ranking.left_out.items()],
+        "not_tried": ranking.failed,
+        "densities": [_density_document(density, report) for density in ranking.densities],
+    }
+
+
+def _density_document(density: RankedDensity, report: DensityReport) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": density.name,
+        "log_likelihood": density.log_likelihood,
+        "behind": density.behind,
+        "standard_error": density.error,
+        "bits_behind": density.bits_behind,
+        "impossible": density.impossible,
+    }
+    if report.by is None:
+        return found | {"found": density.fits[None].told}
+    return found | {"groups": [{"group": name, "found": fit.told} for name, fit in density.fits.items()]}
+
+
+def density_picture(report: DensityReport) -> str:
+    """The values as bars and the densities as curves; with groups, the best density of each."""
+    ranking = report.ranking
+    if report.by is None:
+        shown = ranking.densities if report.compare else ranking.densities[:1]
+        curves = [ChartLine(f"{x.name}: {x.fits[None].told}", *report.curve(x, None, POINTS)) for x in shown]
+    else:
+        groups = [*ranking.groups][:MOST_DRAWN]
+        curves = [ChartLine(str(name), *report.curve(ranking.best, name, POINTS)) for name in groups]
+    title = f"Density of {report.column}{'' if report.by is None else f' by {report.by}'}: {ranking.best.name}"
+    return chart_svg(Chart(title, report.column, "density", curves, _bars(report), _top(report, curves)))
+
+
+def _bars(report: DensityReport) -> Bars | None:
+    """The values in bins of one width, as a density; none where groups are told apart."""
+    if report.by is not None:
+        return None
+    low, high = report.range
+    values = report.ranking.groups[None]
+    inside = values[(values >= low) & (values <= high)]
+    if np.ptp(inside) == 0:
+        return None
+    points = WeightedPoints(inside)
+    edges = between_steps(edges_of("fd", points), report.ranking.step)
+    return Bars(edges, counts_of(points, edges) / (len(values) * np.diff(edges)))
+
+
+def _top(report: DensityReport, curves: list[ChartLine]) -> float | None:
+    """The top of the picture: where one peak is far above all else, what is else is what one wants to see."""
+    tops = sorted(float(curve.y.max()) for curve in curves if np.isfinite(curve.y.max()))
+    if len(tops) < 2 or tops[-1] < 4 * tops[-2]:
+        return None
+    return 2 * tops[-2]
