@@ -144,7 +144,9 @@ class FittedStates(Learned):
     def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
         """The likeliest path of every sequence of a part, and its log-probability together with what was seen."""
         own = self.compiled
-        path, logs = self.chain.paths.best_paths(self.chain.scores(own, part), part.borders, own.first, own.following)
+        path, logs = self.chain.paths.best_paths(
+            self.chain.scores(own, part, own=False), part.borders, own.first, own.following
+        )
         self._refuse(part, logs)
         return path, logs + self._base(part)
 

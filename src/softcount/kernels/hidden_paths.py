@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from softcount.kernels.abreast_paths import expect_abreast, groups_of
 from softcount.kernels.lanes import WIDTH
-from softcount.kernels.likeliest_paths import likeliest
+from softcount.kernels.likeliest_paths import likeliest, likeliest_abreast
 from softcount.kernels.log_paths import expect_logged, filter_logged
 from softcount.kernels.reference_paths import PathCounts
 from softcount.kernels.scaled_paths import expect_scaled, filter_scaled
@@ -29,8 +30,14 @@ def expect_paths(
     heavy = np.ones(len(borders) - 1) if weights is None else np.ascontiguousarray(weights, np.float64)
     logs, firsts, nexts = np.zeros(len(heavy)), np.zeros(len(first)), np.zeros(following.shape)
     _begin(scores, borders, first)
-    kernel = expect_scaled if following.min() >= STEADY else expect_logged
-    kernel(scores, borders, heavy, _square(following, following.min() < STEADY), logs, (firsts, nexts))
+    steady = following.min() >= STEADY
+    groups = groups_of(borders, len(first)) if steady else None
+    if groups is not None:
+        expect_abreast(scores, borders, heavy, np.ascontiguousarray(following), logs, (firsts, nexts, groups))
+    elif steady:
+        expect_scaled(scores, borders, heavy, _square(following, False), logs, (firsts, nexts))
+    else:
+        expect_logged(scores, borders, heavy, _square(following, True), logs, (firsts, nexts))
     return logs, firsts, nexts
 
 
@@ -52,7 +59,12 @@ def best_paths(
     """As in `reference_paths`."""
     path, logs = np.zeros(len(scores), np.int32), np.zeros(len(borders) - 1)
     _begin(scores, borders, first)
-    likeliest(scores, borders, _square(following, True), path, logs)
+    groups = groups_of(borders, len(first))
+    if groups is None:
+        likeliest(scores, borders, _square(following, True), path, logs)
+    else:
+        with np.errstate(divide="ignore"):
+            likeliest_abreast(scores, borders, np.log(following), path, logs, groups)
     return path, logs
 
 

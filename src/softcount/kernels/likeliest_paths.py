@@ -6,8 +6,9 @@ from math import inf
 
 import numpy as np
 
+from softcount.kernels.abreast_paths import begin_group, gathered
 from softcount.kernels.jit import register_jitable
-from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, largest_of, load, store
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, largest_of, load, store, where_above
 from softcount.kernels.path_rows import read_row, write_row
 from softcount.kernels.posterior import SCRATCH
 
@@ -59,3 +60,69 @@ def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows
     for g in range(0, states, WIDTH):
         store(rows, at + g, load(rows, at + g) - shift)
     return peak
+
+
+@fused
+def likeliest_abreast(
+    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
+) -> None:
+    """The same of eight sequences at a time, one in each lane."""
+    states = scores.shape[1]
+    lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
+    starts, longest = np.zeros(WIDTH, np.int64), 0
+    for s in range(borders.size - 1):
+        longest = max(longest, borders[s + 1] - borders[s])
+    best, turned = aligned_zeros(longest * states * WIDTH), np.ascontiguousarray(table.T)
+    for group in groups:
+        steps = begin_group(group, borders, logs, (starts, lengths, heavy))
+        gathered(scores, starts, lengths, steps, best)
+        store(heights, 0, fill(0.0))
+        for t in range(steps):
+            _step_abreast(t, table, lengths, heights, best)
+        for lane in range(WIDTH):
+            if group[lane] >= 0:
+                logs[group[lane]] = heights[lane]
+                _traced(best, turned, lane, int(lengths[lane]), path[starts[lane] :])
+
+
+@register_jitable
+def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, best: np.ndarray) -> None:
+    states = len(table)
+    at = t * states * WIDTH
+    before = at - states * WIDTH
+    top = fill(-inf)
+    for j in range(states):
+        own = load(best, at + j * WIDTH)
+        if t > 0:
+            one, two = load(best, before) + fill(table[0, j]), fill(-inf)
+            for i in range(1, states - 1, 2):
+                one = larger(one, load(best, before + i * WIDTH) + fill(table[i, j]))
+                two = larger(two, load(best, before + (i + 1) * WIDTH) + fill(table[i + 1, j]))
+            if states % 2 == 0:
+                two = larger(two, load(best, before + (states - 1) * WIDTH) + fill(table[states - 1, j]))
+            own = own + larger(one, two)
+            store(best, at + j * WIDTH, own)
+        top = larger(top, own)
+    shift = where_above(top, fill(-inf), top)
+    for j in range(states):
+        store(best, at + j * WIDTH, load(best, at + j * WIDTH) - shift)
+    store(heights, 0, load(heights, 0) + where_above(load(lengths, 0), fill(t + 0.0), top))
+
+
+@register_jitable
+def _traced(best: np.ndarray, table: np.ndarray, lane: int, steps: int, path: np.ndarray) -> None:
+    """One sequence's path, from its end: which way was best is told by the same sums again, `table` being turned."""
+    states, here = len(table), 0
+    last = (steps - 1) * states * WIDTH + lane
+    for i in range(states):
+        here = i if best[last + i * WIDTH] > best[last + here * WIDTH] else here
+    path[steps - 1] = here
+    for t in range(steps - 2, -1, -1):
+        at, ahead, here = t * states * WIDTH + lane, here, 0
+        top = best[at] + table[ahead, 0]
+        for i in range(1, states):
+            own = best[at + i * WIDTH] + table[ahead, i]
+            better = own > top
+            top = own if better else top
+            here = i if better else here
+        path[t] = here

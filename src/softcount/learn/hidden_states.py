@@ -15,7 +15,7 @@ from softcount.learn.degenerate import as_rows, dead, spikes, starved, with_floo
 from softcount.learn.groups import search_notes
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, absent, cells_of, climb_facts, degenerate_notes, plug, retyping, stopped_notes
-from softcount.learn.prepare import EXACT_PASSES, MIXTURE_FLOOR, count_equally, empty_notes, read_all, with_blanks
+from softcount.learn.prepare import MIXTURE_FLOOR, count_equally, empty_notes, read_all, with_blanks
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.sketch import Sketch, sketch
 from softcount.learn.start import entropy
@@ -30,6 +30,8 @@ from softcount.table import Chunk, Settled, Table
 
 Build = Callable[[ClassModel, int], StateModel]
 """Makes a model of so many states, each of which shows what the columns of the given model say."""
+MANY_PASSES = 64
+"""Passes over all steps, about: starts are not raced on distinct rows, and paths are compiled in any case."""
 GROUND = 65_536
 """Steps up to which every start is climbed on all of them; of more, on a part."""
 
@@ -78,7 +80,7 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
     chunks, settled = read_all(table, plan, runner, plan.named)
     table.within_reach(chunks)
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    one = plan.declared.model(settled.schema, 1, EXACT_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
+    one = plan.declared.model(settled.schema, 1, MANY_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
     refuse_scores(one.leaves, "is not for states to be found")
     one = with_blanks(one, chunks)
     places = settled.schema.stored("reals")

@@ -23,7 +23,7 @@ from softcount.models.chain_links import FIRST, Links, after
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.path_parts import PathRows, portions_of
 from softcount.models.stacks import Kernels
-from softcount.models.star import Star
+from softcount.models.star import Star, scratch
 from softcount.models.tiles import TILE, rows_of
 from softcount.numerics.twofold import Twofold
 from softcount.table.chunk import Chunk
@@ -113,17 +113,18 @@ class HiddenChain(StateModel):
             following[state, list(levels)] = params[after(state)]["probability"][0]
         return first, following
 
-    def scores(self, compiled: CompiledChain, ready: PathRows) -> np.ndarray:
+    def scores(self, compiled: CompiledChain, ready: PathRows, own: bool = True) -> np.ndarray:
         """(rows x states) log-density of each step in each state, but for what no state changes.
 
-        Of a step whose state is known, minus infinity for all others.
+        Of a step whose state is known, minus infinity for all others. Unless it is to be its caller's `own`, the
+        memory is a thread's, the same each time.
         """
         rows, shown = ready.rows, list(self.links.shown)
-        found = np.empty((rows.n_rows, self.states))
+        found = np.empty((rows.n_rows, self.states)) if own else scratch(rows.n_rows, self.states)
         for tile in rows.tiles():
-            own = self.star.score(rows, compiled.emissions, tile, found[tile] if self._each_its_own else None)
+            part = self.star.score(rows, compiled.emissions, tile, found[tile] if self._each_its_own else None)
             if not self._each_its_own:
-                found[tile] = own[:, shown]
+                found[tile] = part[:, shown]
         if rows.labels is not None:
             known = np.flatnonzero(rows.labels >= 0)
             found[known] = np.where(np.arange(self.states) == rows.labels[known, None], found[known], -np.inf)
@@ -134,7 +135,7 @@ class HiddenChain(StateModel):
         return self.links.shown == tuple(range(self.states))
 
     def expect(self, compiled: CompiledChain, ready: PathRows, assign: Assign | None = None) -> Counts:
-        members = self.scores(compiled, ready)
+        members = self.scores(compiled, ready, own=False)
         logs, firsts, nexts = self.paths.expect_paths(
             members, ready.borders, ready.weights, compiled.first, compiled.following
         )

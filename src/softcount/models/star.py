@@ -179,7 +179,7 @@ class Star(ClassModel):
         return Counts({ROOT: sizes, stack.name: tally}, float(mass), likelihood)
 
     def _expect_tile(self, compiled: list[Any], ready: Ready, rows: slice, assign: Assign | None) -> Counts:
-        joint = self.score(ready, compiled, rows, _scratch(rows.stop - rows.start, self.groups))
+        joint = self.score(ready, compiled, rows, scratch(rows.stop - rows.start, self.groups))
         if ready.labels is not None:
             _pin(joint, ready.labels[rows])
         weights = None if ready.weights is None else ready.weights[rows]
@@ -335,7 +335,7 @@ def _weighed(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 _own = local()
 
 
-def _scratch(rows: int, groups: int) -> np.ndarray:
+def scratch(rows: int, groups: int) -> np.ndarray:
     """A thread's own (rows x groups) memory, the same each time: fresh memory is mapped page by page when written."""
     if getattr(_own, "room", np.empty(0)).size < rows * groups:
         _own.room = np.empty(rows * groups)
