@@ -13,6 +13,7 @@ from typing import Any
 
 from scipy import stats
 
+from celled import binned, cell_density, kernelled
 from exact import multinormals, normals, part_of, solve
 from mixed_parts import mixed_density, mixed_height, mixed_step
 from shaped import gamma_density, gammas, student_height, students
@@ -229,6 +230,9 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "student": _normal,
     "mixed": mixed_density,
     "mixed_block": mixed_density,
+    "histogram": cell_density,
+    "cut": cell_density,
+    "kde": cell_density,
 }
 
 
@@ -249,6 +253,8 @@ def estimate(
     """Each group's parameters from the rows' memberships and a prior of `prior` imagined counts."""
     if family.name == "text":
         return text_fit(family.model, cells, members, prior, how, levels)
+    if family.counts_points:
+        return (kernelled if family.name == "kde" else binned)(family, cells, members, prior, how, levels)
     return ESTIMATES[family.name](cells, members, prior, how, levels)
 
 

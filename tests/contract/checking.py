@@ -92,7 +92,7 @@ def oracle_groups(
         key = example.keys[0]
         before = before or [{k: v[g] for k, v in model.params[key].items()} for g in range(2)]
         return {key: oracle.mixed_step(cells[key], members, prior, how, before)}
-    levels = {leaf.key: leaf.setting.levels for leaf in model.model.leaves}
+    levels = {leaf.key: known_of(model, leaf) for leaf in model.model.leaves}
     return {key: oracle.estimate(family, cells[key], members, prior, how, levels[key]) for key in example.keys}
 
 
@@ -106,6 +106,13 @@ def spiked_groups(
     found = oracle_groups(inner, model, beside, members, prior, how)[key]
     shares = oracle.spike_shares(family, example.leaf_cells(rows, key), members, prior, how)
     return {key: [group | {"spike": share} for group, share in zip(found, shares, strict=True)]}
+
+
+def known_of(model: Fitted, leaf: Any) -> Any:
+    """What the oracle is told of a leaf: its levels, or the cells that were decided, which have tests of their own."""
+    if not leaf.family.counts_points:
+        return leaf.setting.levels
+    return model.imagined.hypers[leaf.key] | {"widths": model.params[leaf.key].get("bandwidth")}
 
 
 def check_group(mine: dict[str, Any], right: oracle.Group, tolerance: float = 1e-11) -> None:

@@ -87,6 +87,11 @@ class Example:
         return self.family.needs_levels or self.plain.cells[0].what == "documents"
 
     @property
+    def climbs(self) -> bool:
+        """Whether classes need not be known."""
+        return not self.family.needs_classes
+
+    @property
     def is_product(self) -> bool:
         """Whether its density can be written as features times natural parameters, in all digits or not."""
         return self.family.has_products and self.family.kind.numeric
@@ -138,6 +143,8 @@ def cell(cells: families.examples.Cells, unit: tuple[float, float]) -> Any:
 EXAMPLES = tuple(Example(plain) for plain in families.EXAMPLES)
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+every_climb = pytest.mark.parametrize("example", [e for e in EXAMPLES if e.climbs], ids=lambda e: e.title)
+"""The examples that EM can learn."""
 SUMS = tuple(example for example in EXAMPLES if example.family.mergeable)
 every_sum = pytest.mark.parametrize("example", SUMS, ids=lambda example: example.title)
 """The examples whose counts add from one fit to another."""

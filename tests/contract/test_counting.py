@@ -18,7 +18,7 @@ from contract.models import (
     Model,
     close,
     close_counts,
-    every_model,
+    every_fit,
     expectations,
     mixed_rows,
     naive_bayes,
@@ -125,8 +125,7 @@ def test_expected_counts_of_two_halves_add_to_those_of_the_whole(example: Exampl
     law()
 
 
-@every_model
-@every_example
+@every_fit
 def test_weight_two_is_the_row_twice(model: Model, example: Example) -> None:
     @LAWS
     @given(st.data(), st.sampled_from(HOWS))
@@ -144,8 +143,7 @@ def test_weight_two_is_the_row_twice(model: Model, example: Example) -> None:
     law()
 
 
-@every_model
-@every_example
+@every_fit
 def test_weight_zero_counts_for_nothing(model: Model, example: Example) -> None:
     @LAWS
     @given(st.data())

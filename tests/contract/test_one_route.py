@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import oracle
 from contract.checking import chunk_of, condition
-from contract.examples import EXAMPLES, LAWS, Example, every_example
-from contract.models import MODELS, every_model, named, told
+from contract.examples import EXAMPLES, LAWS, Example, every_climb
+from contract.models import MODELS, every_fit, named, told
 from softcount.families import HOWS, How, Params, Poisson, Setting
 from softcount.fitted.answers import CLASS, drawn, fills
 from softcount.fitted.fitted_model import Fitted
@@ -150,15 +150,13 @@ def same(one: Any, other: Any, slack: float = 0.0) -> None:
 
 
 @every_how
-@every_model
-@every_example
+@every_fit
 def test_predict_is_explain_is_query_is_score(example: Example, model: Any, how: str) -> None:
     rows = example.values
     check_one_route(model_of(model, example, rows, names_of(rows), how), example, rows)
 
 
-@every_model
-@every_example
+@every_fit
 def test_explanations_and_scores_are_predictions_whatever_the_table(example: Example, model: Any) -> None:
     @LAWS
     @given(st.data(), st.sampled_from(["map", "mean", "predictive"]))
@@ -173,7 +171,7 @@ def test_explanations_and_scores_are_predictions_whatever_the_table(example: Exa
 
 
 @every_how
-@every_example
+@every_climb
 def test_the_score_of_a_row_is_the_sum_of_shares_times_densities(example: Example, how: str) -> None:
     rows = example.values
     mixture = model_of(MODELS["mixture"], example, rows, names_of(rows), how)

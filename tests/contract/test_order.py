@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from contract.examples import LAWS, Example, every_example
-from contract.models import MIXED, Model, close, every_model, mixed_rows, naive_bayes, named, told, with_gaps
+from contract.examples import LAWS, Example
+from contract.models import MIXED, Model, close, every_fit, every_model, mixed_rows, naive_bayes, named, told, with_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -21,8 +21,7 @@ NEW_NAMES = COLOURS | {"no": "yea", "yes": "nay", "f": "woman", "m": "man", "l":
 """Names that sort in another order than the old ones."""
 
 
-@every_model
-@every_example
+@every_fit
 def test_the_order_of_rows_changes_nothing(model: Model, example: Example) -> None:
     @LAWS
     @given(st.data())
@@ -110,7 +109,7 @@ def test_what_classes_are_called_only_changes_their_order(model: Model) -> None:
 @every_model
 def test_units_change_nothing_but_the_units(model: Model, factor: float) -> None:
     """Probabilities of the classes are the same; a power of two is an exact change of units."""
-    columns = ("height", "income", "x", "y", "wait", "delay")
+    columns = ("height", "income", "x", "y", "wait", "delay", "age")
 
     @LAWS
     @given(mixed_rows())

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from contract.examples import LAWS, Example, every_example, weights_for
-from contract.models import MIXED, Model, every_model, memberships, mixed_rows, named, same_bits, told
+from contract.examples import LAWS, Example, weights_for
+from contract.models import MIXED, Model, every_fit, every_model, memberships, mixed_rows, named, same_bits, told
 from softcount.families import HOWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
@@ -52,8 +52,7 @@ def test_any_number_of_threads_gives_the_same_bits(model: Model) -> None:
     law()
 
 
-@every_model
-@every_example
+@every_fit
 def test_the_same_fit_twice_is_equal(model: Model, example: Example) -> None:
     @LAWS
     @given(st.data(), st.sampled_from(HOWS))
@@ -125,8 +124,7 @@ def test_compiled_kernels_count_what_plain_ones_count(long_table: Any, monkeypat
             np.testing.assert_allclose(fused.params_[key][name], value, rtol=1e-11)
 
 
-@every_model
-@every_example
+@every_fit
 def test_a_saved_model_is_the_model(model: Model, example: Example, tmp_path: Path) -> None:
     @LAWS
     @given(st.data(), st.sampled_from(HOWS))

@@ -53,6 +53,10 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
             wide = len(model.levels[key]) if example.family.discrete else len(example.columns)
             assert params["probability"].shape == (2, wide)
             np.testing.assert_allclose(params["probability"].sum(axis=1), 1.0, rtol=1e-14)
+        elif example.family.counts_points:
+            wide = params["probability"].shape[1]
+            assert params["probability"].shape == (2, wide) and params["edges"].shape == (2, wide + 1)
+            assert all(params[name].shape == (2,) for name in set(params) - {"probability", "edges"})
         elif example.family.name == "text":
             assert params["probability"].shape == (2, len(model.levels[key])) and params["length"].shape == (2,)
         elif example.family.name == "multinormal":
@@ -126,6 +130,10 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "multinormal-diagonal": 4 + 4,
         "multinormal-spherical": 4 + 2,
     }
+    if example.family.counts_points:
+        model, key = worked(example), example.keys[0]
+        cells, points = model.params[key]["probability"].shape[1], model.counts[key].shape[1]
+        by_hand[example.title] = 2 * ((points if example.family.name == "kde" else cells) - 1)
     assert worked(example).n_parameters == 1 + by_hand.get(example.title, 2 * len(example.family.chart))
 
 
@@ -137,7 +145,10 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
             with pytest.raises(sc.DataError, match="shares its variance"):
                 model.posterior(key)
             continue
-        if example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked"):
+        if (
+            example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked")
+            or example.family.counts_points
+        ):
             with pytest.raises(sc.DataError, match="conjugate"):
                 model.posterior(key)
             continue

@@ -16,6 +16,8 @@ CANDIDATES = 300
 """Places that a cut may have; where there are more gaps between values, about every so many rows."""
 MOST_CUT_BINS = 100
 """Bins that free cuts may make."""
+ENOUGH_BINS = 10
+"""More bins that are tried after those that were best."""
 FALSE_ALARM = 0.05
 """The share of false cuts that Bayesian blocks accept in noise."""
 
@@ -27,13 +29,21 @@ def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:
     array([0., 2., 4., 6.])
     """
     points.refuse_no_spread("there are no bins to make: a histogram needs two different values")
+    rule = checked_bins(bins)
+    if isinstance(rule, tuple):
+        return equal_count(points, rule[1])
+    return RULES[rule](points) if isinstance(rule, str) else equal_width(points, rule)
+
+
+def checked_bins(bins: object) -> int | str | tuple[str, int]:
+    """Bins as they were given: a number of them, the name of a rule, or ("count", number)."""
     if isinstance(bins, (tuple, list)) and len(bins) == 2 and bins[0] == "count":
-        return equal_count(points, _whole(bins[1]))
+        return "count", _whole(bins[1])
     if not isinstance(bins, str):
-        return equal_width(points, _whole(bins))
+        return _whole(bins)
     if bins not in RULES:
         raise DataError(f"there is no rule {bins!r} for bins. Give a number of bins, or one of: {', '.join(RULES)}.")
-    return RULES[bins](points)
+    return bins
 
 
 def _whole(given: object) -> int:
@@ -147,13 +157,15 @@ def shortest_cuts(points: WeightedPoints) -> np.ndarray:
     best = gains[0]
     starts = [np.zeros(len(edges), dtype=np.int64)]
     scores = [best[last]]
-    for _ in range(1, most):
+    prices = _regret(points.total, most) + [_choices(places, bins) for bins in range(1, most + 1)]
+    for bins in range(1, most):
+        if bins > ENOUGH_BINS + np.argmin(prices[:bins] - np.array(scores)):
+            break
         totals = best[:, None] + gains
         starts.append(np.argmax(totals, axis=0))
         best = np.take_along_axis(totals, starts[-1][None], axis=0)[0]
         scores.append(best[last])
-    costs = _regret(points.total, most) + [_choices(places, bins) for bins in range(1, most + 1)]
-    bins = int(np.argmin(costs - np.array(scores)))
+    bins = int(np.argmin(prices[: len(scores)] - np.array(scores)))
     cuts = [last]
     for step in range(bins, 0, -1):
         cuts.append(int(starts[step][cuts[-1]]))
@@ -161,8 +173,13 @@ def shortest_cuts(points: WeightedPoints) -> np.ndarray:
 
 
 def shortest(points: WeightedPoints) -> np.ndarray:
-    """The bins of least description length: free cuts, or the best number of equal widths."""
-    most = int(max(1, min(1000, 4 * sqrt(points.total))))
+    """The bins of least description length: free cuts, or the best number of equal widths.
+
+    Equal widths are at least twice the smallest gap between values, or bins would tell how the values are rounded.
+    """
+    values, _ = points.ordered
+    gap = float(np.diff(values).min())
+    most = int(max(1, min(1000, 4 * sqrt(points.total), (values[-1] - values[0]) / (2 * gap))))
     numbers = np.unique(np.geomspace(1, most, 60).astype(int))
     even = [equal_width(points, int(number)) for number in numbers]
     lengths = [description_length(points, edges) for edges in even]

@@ -7,11 +7,14 @@ from importlib import import_module
 from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
 from softcount.families.binomial import Binomial
 from softcount.families.categorical import Bernoulli, Categorical
+from softcount.families.cut_family import Cut
 from softcount.families.examples import Example
 from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
 from softcount.families.geometric import Geometric
+from softcount.families.histogram_family import HistogramFamily
 from softcount.families.joint import Joint
+from softcount.families.kernel_family import KernelFamily
 from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
 from softcount.families.mixed import Mixed
@@ -40,13 +43,16 @@ __all__ = [
     "Bernoulli",
     "Binomial",
     "Categorical",
+    "Cut",
     "Exponential",
     "Family",
     "GammaFamily",
     "Geometric",
+    "HistogramFamily",
     "How",
     "Hyper",
     "Joint",
+    "KernelFamily",
     "Linear",
     "LogNormal",
     "Mixed",

@@ -32,7 +32,7 @@ class Capabilities:
     """Whether it models several columns at once."""
     chart: ClassVar[Mapping[str, Line]] = {}
     stack: ClassVar[str] = "features"
-    """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag" or "features"."""
+    """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
     exact: ClassVar[bool] = True
     """Whether its counts do not depend on the parameters before, whatever is missing."""
     mergeable: ClassVar[bool] = True
@@ -43,6 +43,8 @@ class Capabilities:
     """Whether the first statistic is the number of rows that have a value."""
     needs_levels: ClassVar[bool] = False
     """Whether all levels must be known before rows are counted."""
+    counts_points: ClassVar[bool] = False
+    """Whether rows are counted at the different numbers of the column, which must be known before."""
     two_levels: ClassVar[bool] = False
     """Whether a column of one level has an opposite one."""
     takes_bag: ClassVar[bool] = False
@@ -158,6 +160,12 @@ class Capabilities:
         """(groups x width) statistics of rows by their memberships; expected ones under the parameters before."""
         return Twofold.of(memberships.T @ self._core.features(column, setting))
 
+    def count_labels(
+        self, column: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int, setting: Setting
+    ) -> Twofold:
+        """For a stack of points: (groups x width) statistics of rows of known class; the others are passed over."""
+        raise NotImplementedError
+
     def hidden(self, key: Key, holes: bool) -> str:
         """What one pass over rows of known class cannot count, in words, or nothing."""
         return ""
@@ -232,12 +240,25 @@ class Capabilities:
         return True
 
     @property
+    def needs_classes(self) -> bool:
+        """Whether it learns from known classes alone, not from what EM expects of unknown ones."""
+        return False
+
+    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
+        """What was decided of the column by its counts, in words, or nothing."""
+        return None
+
+    @property
     def equal_classes(self) -> bool:
         """Whether classes are taken as equally likely where such columns are all there is.
 
         How often a class occurs is in the words of the others already, where their complements are scored.
         """
         return not self.has_density
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        """The same as `free`, where what was decided by the counts tells; `hyper` may be empty."""
+        return self._core.free(setting, groups, columns)
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         """The estimate where some parameters are fixed: what is fixed is certain, the others are plugged in."""

@@ -169,7 +169,7 @@ class Categorical(Family):
         return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [_top_levels(row, setting.levels) for row in params["probability"]]
+        return [top_levels(row, setting.levels) for row in params["probability"]]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         return divergence_of_shares(params["probability"], shares)
@@ -265,7 +265,8 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.asarray((table * (own - whole)).sum(axis=1))
 
 
-def _top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
+def top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
+    """The commonest levels with their shares, in a few words."""
     order = np.argsort(-shares, kind="stable")[:most]
     names = {i: level if isinstance(level := levels[i], str) else f"{_spoken(level)}:" for i in order.tolist()}
     # Levels of less than half a percent say nothing beside the first: "Third 100 %, Second 0 %".

@@ -36,7 +36,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
         """What rises: of each group where the whole is a product, or of all of them."""
         if known is not None:
             return product(known, family.natural(there))
-        return family.completed(stats, there) + np.sum(family.log_prior(there, hyper, how))
+        return family.completed(stats, params | there) + np.sum(family.log_prior(params | there, hyper, how))
 
     found = {}
     for name, line in family.chart.items():

@@ -30,6 +30,7 @@ from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
 from softcount.numerics.twofold import Twofold
+from softcount.table.counted_points import MOST_POINTS, CountedPoints
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.text.word_list import Words
 
@@ -115,7 +116,7 @@ def _name(key: Hashable) -> str:
 
 
 def _field(spec: Field) -> Document:
-    return {
+    return _points(spec.points) | {
         "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
         "declared": bool(spec.declared), "reading": None if spec.reading is None else reading_document(spec.reading),
@@ -240,7 +241,26 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     if levels is not None and not all(isinstance(level, (str, int, float)) for level in levels):
         raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
     read = None if reading is None else reading_from(reading, key)
-    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read)
+    points = None if "points" not in x else _read_points(x["points"], key)
+    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points)
+
+
+def _points(points: CountedPoints | None) -> Document:
+    if points is None:
+        return {}
+    return {"points": {"values": list(points.values), "step": points.step, "most": points.most}}
+
+
+def _read_points(x: Document, key: Key) -> CountedPoints:
+    """The numbers that a column is counted at, if they are different ones in order."""
+    step, values = number(x["step"], f"the step of column {key!r}"), x["values"]
+    most = whole(x["most"], 1, MOST_POINTS, f"the number of points of column {key!r}")
+    if not isinstance(values, list) or not all(type(value) is float for value in values):
+        raise ModelFileError(f"column {key!r} is counted at what are no numbers.")
+    found = np.array(values)
+    if step < 0 or not np.isfinite(found).all() or not (np.diff(found) > 0).all() or len(found) > most:
+        raise ModelFileError(f"column {key!r} is counted at numbers that are out of order, or too many.")
+    return CountedPoints(tuple(values), step, most)
 
 
 def _column(value: Any) -> Key:

@@ -22,7 +22,7 @@ from softcount.learn.start import entropy
 from softcount.learn.state_starts import StateStarts, drawn_state_start
 from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel
 from softcount.models.declared import priors_of
-from softcount.models.nodes import Imagined, Params, refuse_scores
+from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
 from softcount.sequences import Sequences
@@ -82,6 +82,7 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     one = plan.declared.model(settled.schema, 1, MANY_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
     refuse_scores(one.leaves, "is not for states to be found")
+    refuse_unknown(one.leaves, "is not for states to be found", "")
     one = with_blanks(one, chunks)
     places = settled.schema.stored("reals")
     logs = {leaf.key for leaf in one.leaves if leaf.family.logged}

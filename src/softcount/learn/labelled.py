@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import How
+from softcount.families import How, Hyper
 from softcount.families import Params as Own
 from softcount.learn.em import climb
 from softcount.learn.learned import Learned
@@ -39,7 +39,7 @@ from softcount.learn.start import open_counts
 from softcount.models.align import Older, aligned, grown
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.declared import priors_of
-from softcount.models.nodes import Imagined, Params, best_evidence, refuse_scores
+from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
 
@@ -85,7 +85,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
-        _refuse_hidden(model, plan, hidden)
+        _refuse_hidden(model, plan, hidden, known=not table.unknown_labels)
         notes += _swamped_notes(model, counts, imagined)
         kept = found.chunks or recoded_chunks(table, settled, runner)
         table.within_reach(kept)
@@ -108,8 +108,12 @@ def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
-def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str) -> None:
-    refuse_scores(model.leaves, f"is not for what is hidden ({hidden})")
+def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str, known: bool) -> None:
+    """Raise where a column cannot do without what is hidden; `known` are the classes of all rows."""
+    why = f"is not for what is hidden ({hidden})"
+    refuse_scores(model.leaves, why)
+    if not known:
+        refuse_unknown(model.leaves, why, ", or leave those rows out (unlabelled_weight=0)")
     if isinstance(plan.prior, Older):
         raise DataError(
             f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
@@ -141,14 +145,15 @@ def climb_labelled(model: ClassModel, kept: list[Chunk], plan: Plan, runner: Run
     ready = list(runner.map(model.prepare, kept))
     rows, told = open_counts(model, ready), model.named(or_empty(total(runner, model.tally, ready)))
     plan = _decided(plan, model, told)
-    first = imagine_classes(model, model.nodes.unstacked(rows), plan).using(plug(plan.how))
+    decided = _from_classes(model, told, plan)
+    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
     params = estimated(model, told, first)
     everything = expected(model, params, ready, runner)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
         params = model.nodes.estimate(rows, first)
         everything = expected(model, params, ready, runner)
-    imagined = imagine_classes(model, model.nodes.unstacked(everything), plan)
+    imagined = imagine_classes(model, model.nodes.unstacked(everything), plan, decided)
     # Hidden weights of rows are found slowly: 40 rows of a student column took 378 plain steps.
     weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
@@ -176,7 +181,16 @@ def _decided(plan: Plan, model: ClassModel, told: Counts) -> Plan:
     return replace(plan, prior=priors | chosen) if auto else plan
 
 
-def imagine_classes(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
+def _from_classes(model: ClassModel, told: Counts, plan: Plan) -> dict[Any, Hyper]:
+    """What is decided by known classes alone: where numbers are cut, how wide their kernels are."""
+    leaves = [leaf for leaf in model.leaves if leaf.family.needs_classes]
+    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    return {leaf.key: node_hyper(leaf, priors[leaf.key], told.arrays[leaf.key]) for leaf in leaves}
+
+
+def imagine_classes(
+    model: ClassModel, counts: Counts, plan: Plan, known: Mapping[Any, Hyper] | None = None
+) -> Imagined:
     """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted.
 
     Where complements of classes are all that is scored, classes are equally likely before, as in scikit-learn: how
@@ -186,7 +200,7 @@ def imagine_classes(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     alike = all(leaf.family.equal_classes for leaf in model.leaves)
     shares = "uniform" if plan.class_prior is None and alike else plan.class_prior
     root, how, fixed = _class_prior(shares, model.groups)
-    return Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}), plan.how, {ROOT: how}, fixed)
+    return Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}, known), plan.how, {ROOT: how}, fixed)
 
 
 def chosen_notes(model: ClassModel, counts: Counts, plan: Plan) -> list[str]:

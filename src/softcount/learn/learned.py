@@ -96,4 +96,4 @@ class Learned:
 
     @property
     def n_parameters(self) -> int:
-        return self.model.nodes.n_parameters(self.imagined.fixed)
+        return self.model.nodes.n_parameters(self.imagined)

@@ -17,7 +17,7 @@ from softcount.models.base import ClassModel
 from softcount.models.declared import Declared
 from softcount.models.nodes import Imagined, Params
 from softcount.run.base import Runner
-from softcount.table import Contradiction, Table
+from softcount.table import Contradiction, Table, wording
 
 Result = TypeVar("Result")
 WatchStarts = Callable[[int, int, int, float], None]
@@ -127,12 +127,18 @@ def stopped_notes(reached: Climb, plan: Plan) -> list[str]:
 
 
 def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
-    """What is odd about a model of known classes as it stands."""
-    notes = degenerate_notes(model, params, imagined)
+    """What was decided, and what is odd, about a model of known classes as it stands."""
+    notes = decided_notes(model, imagined) + degenerate_notes(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
         notes.append(f"only one class, {only!r}: every prediction will be it.")
     return notes
+
+
+def decided_notes(model: ClassModel, imagined: Imagined) -> list[str]:
+    """What families decided of their columns by counts: where numbers are cut, which levels are grouped."""
+    said = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
+    return [f"{wording.column(key)}: {what}." for key, what in said if what is not None]
 
 
 def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:

@@ -18,7 +18,7 @@ from softcount.learn.plan import Plan, cells_of, retyping
 from softcount.learn.sketch import Sketch, sketch
 from softcount.models.align import Older
 from softcount.models.base import ClassModel
-from softcount.models.nodes import Imagined, Node, refuse_scores
+from softcount.models.nodes import Imagined, Node, refuse_scores, refuse_unknown
 from softcount.models.side_by_side import SideBySide
 from softcount.models.tiles import Ready
 from softcount.run.base import Runner, total
@@ -56,7 +56,8 @@ def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | 
     if classes is None and raw and raw[0].labels is not None and table.sides.target is None:
         classes = range(1 + max(int(chunk.labels.max(initial=-1)) for chunk in raw if chunk.labels is not None))
     settled = plan.declared.settle(table, classes)
-    return table.in_order(raw, settled), settled
+    chunks = table.in_order(raw, settled)
+    return chunks, plan.declared.with_points(settled, chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     cells, weight = EXACT_PASSES * cells_of(table), plan.unlabelled_weight
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
+    refuse_unknown(model.leaves, "is not for classes to be found", "")
     model = with_blanks(model, chunks)
     ready = list(runner.map(model.prepare, chunks))
     return Prepared(table, settled, plan, chunks, model, ready, settled.classes or None)

@@ -127,6 +127,8 @@ def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> 
         elif not spec.kind.numeric and other is not None:
             levels = tuple(sorted_levels([*spec.levels, *other.levels]))
             left = left.with_field(replace(spec, levels=levels, wide=spec.wide or len(levels) > NARROW_LEVELS))
+        elif spec.points is not None and other is not None and other.points is not None:
+            left = left.with_field(replace(spec, points=spec.points.united(other.points)))
     return left
 
 

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
-from softcount.table import Settled, Table
+from softcount.table import Chunk, Settled, Table
+from softcount.table.counted_points import CountedPoints, points_for
 from softcount.table.schema import Key, Kind, Schema
 from softcount.text import Reading
 
@@ -42,7 +45,24 @@ class Declared:
     @property
     def needs_levels(self) -> bool:
         """Whether a column's levels must be settled before rows are counted."""
-        return any(family.needs_levels for family in self.families.values())
+        return any(family.needs_levels or family.counts_points for family in self._named)
+
+    @property
+    def _named(self) -> list[Family]:
+        return [*self.families.values(), *([] if self.everything is None else [self.everything])]
+
+    def with_points(self, settled: Settled, chunks: Sequence[Chunk]) -> Settled:
+        """The same with the points at which numbers are counted, where a family counts them so."""
+        counted = [(place, spec) for place, spec in enumerate(settled.schema.stored("reals")) if self._counts(spec.key)]
+        most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
+        for place, spec in counted:
+            columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks)
+            schema = schema.with_field(replace(spec, points=CountedPoints.of(columns, most)))
+        return replace(settled, schema=schema) if counted else settled
+
+    def _counts(self, key: Key) -> bool:
+        family = self.families.get(key) or self.everything
+        return family is not None and family.counts_points
 
     def model(
         self, schema: Schema, groups: int, cells: int, floor: float, bag: int | None = None, weight: float = 1.0
@@ -58,6 +78,11 @@ class Declared:
     @property
     def blocks(self) -> dict[tuple[Key, ...], Family]:
         return {key: family for key, family in self.families.items() if isinstance(key, tuple)}
+
+
+def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The cells of rows that weigh something."""
+    return column if weights is None else column[weights > 0]
 
 
 def read_kinds(kinds: Any) -> Declared:

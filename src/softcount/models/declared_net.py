@@ -79,6 +79,7 @@ class DeclaredNet:
         self._refuse_left_out(graph)
         nodes = tuple(_following(known[name], graph, known, schema) for name in graph.names)
         _refuse_empty(nodes)
+        _refuse_points(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
         means = {key: interval_means(*_cells(schema, chunks, key)[:2], edges) for key, edges in cuts.items()}
@@ -159,6 +160,16 @@ class DeclaredNet:
                 how = "of about equal count"
             notes.append(f"column {key!r} is {_intervals(found[key])} {how}.{_remedy(key, found[key], said)}")
         return found
+
+
+def _refuse_points(nodes: Sequence[Node]) -> None:
+    """Raise where a node is a density of any shape."""
+    for node in nodes:
+        if node.family.counts_points:
+            raise DataError(
+                f"column {node.key!r} is {node.family.title}, which nodes of a network cannot be. Declare it normal "
+                f"(kinds={{{node.key!r}: 'normal'}}), or cut it into levels (cut={{{node.key!r}: 5}})."
+            )
 
 
 def _refuse_empty(nodes: Sequence[Node]) -> None:

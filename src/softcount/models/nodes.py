@@ -314,9 +314,10 @@ class Nodes:
         """What the log-likelihood loses to the columns' deviations."""
         return sum(x.family.log_spread(counts.arrays[x.name], imagined.of(x)) for x in self.bundles)
 
-    def n_parameters(self, fixed: Mapping[Key, Own] | None = None) -> int:
+    def n_parameters(self, imagined: Imagined | None = None) -> int:
         """How many parameters may vary freely, those that are fixed left out."""
-        held, total = fixed or {}, 0
+        held: Mapping[Key, Own] = {} if imagined is None else imagined.fixed
+        total = 0
         for bundle in self.bundles:
             alike: dict[frozenset[str], int] = {}
             for key in bundle.keys:
@@ -324,7 +325,8 @@ class Nodes:
                 alike[names] = alike.get(names, 0) + 1
             for names, columns in alike.items():
                 setting, groups = bundle.nodes[0].setting, bundle.groups
-                total += bundle.family.free(setting, groups, columns)
+                hyper = {} if imagined is None else imagined.hypers[bundle.name]
+                total += bundle.family.free_under(hyper, setting, groups, columns)
                 total -= bundle.family.held_free(names, setting, groups, columns) if names else 0
         return total
 
@@ -395,4 +397,14 @@ def refuse_scores(leaves: Iterable[Node], why: str) -> None:
             raise DataError(
                 f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
                 "Use another model of text: 'multinomial' or 'bernoulli'."
+            )
+
+
+def refuse_unknown(leaves: Iterable[Node], why: str, remedy: str) -> None:
+    """Raise where a column learns from known classes alone."""
+    for leaf in leaves:
+        if leaf.family.needs_classes:
+            raise DataError(
+                f"column {leaf.key!r} is {leaf.family.name}, which {why}: it learns from rows of known class alone. "
+                f"Declare it another kind, such as histogram or normal{remedy}."
             )

@@ -21,6 +21,7 @@ from softcount.models.bag_stack import Bag, regrouped
 from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
 from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
+from softcount.models.point_stack import PointStack
 from softcount.models.side_by_side import ProductRows
 from softcount.models.stacks import Codes, JointCodes, Kernels, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthened, rows_of
@@ -32,7 +33,8 @@ from softcount.table.schema import ColumnPlace, Key, Schema
 MOST_PRODUCTS = 1 << 23
 """Cells of a table of features up to which it is made."""
 STACKS: dict[str, type[Stack]] = {
-    "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "features": Stack,
+    "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "points": PointStack,
+    "features": Stack,
 }  # fmt: skip
 """The stack that a family asks for by name."""
 SHARED = ("reals", "codes")

@@ -77,9 +77,13 @@ def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
         return np.zeros(0)
     table = np.zeros((len(distinct), classes))
     np.add.at(table, (place, labels), weights)
-    below = np.vstack([np.zeros(classes), np.cumsum(table, axis=0)])
-    cuts = sorted(_cuts(below, 0, len(distinct)))
-    return np.array([distinct[at - 1] + (distinct[at] - distinct[at - 1]) / 2 for at in cuts])
+    return np.array([distinct[at - 1] + (distinct[at] - distinct[at - 1]) / 2 for at in class_places(table)])
+
+
+def class_places(counts: np.ndarray) -> np.ndarray:
+    """The same cuts from (points x classes) rows: the points before which they lie."""
+    below = np.vstack([np.zeros(counts.shape[1]), np.cumsum(counts, axis=0)])
+    return np.array(sorted(_cuts(below, 0, len(counts))), dtype=np.int64)
 
 
 def _cuts(below: np.ndarray, first: int, last: int) -> list[int]:

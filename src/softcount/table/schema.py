@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from softcount.sources.source import Key as Key
+from softcount.table.counted_points import CountedPoints
 from softcount.text.word_rules import Reading
 
 NARROW_LEVELS = 254
@@ -57,7 +58,7 @@ class Field:
     `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
     the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
     short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
-    has a `reading`, and its `levels` are `Words`.
+    has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
     """
 
     key: Key
@@ -70,6 +71,7 @@ class Field:
     wide: bool = False
     declared: bool = False
     reading: Reading | None = None
+    points: CountedPoints | None = None
 
 
 @dataclass(frozen=True, slots=True)

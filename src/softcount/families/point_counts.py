@@ -1,0 +1,355 @@
+"""Numbers counted at each different value: what densities of any shape are made of.
+
+Statistics are the rows at every point of the column (`table.counted_points`), so whatever is made of them (bins, cuts,
+kernels) is decided by counts that add, subtract and save. The density is constant within cells, which all groups share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from scipy.special import xlogy
+
+from softcount.errors import DataError, ModelFileError
+from softcount.families.base import Family, spoken
+from softcount.families.categorical import divergence_of_shares, imagined_counts
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.logspace import log_rising
+from softcount.numerics.twofold import Twofold
+from softcount.table.counted_points import CountedPoints
+from softcount.table.schema import Field, Key, Kind
+
+LARGEST = 1e300
+FORGOTTEN = 1e-12
+"""Of all rows, so few at a point are what rounding left of rows that were forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointSetting(Setting):
+    """With the points as `levels`, and the step of the grid they lie on, or 0."""
+
+    step: float = 0.0
+
+    @property
+    def points(self) -> CountedPoints:
+        return CountedPoints(cast("tuple[float, ...]", self.levels), self.step)
+
+
+class PointCounts(Family):
+    """A density that is constant within cells: `probability` of each cell between two of its `edges`, in every group.
+
+    Outside the edges it falls off by the same law in every group, as slowly as Cauchy's, with the share `beyond` of the
+    outermost cell, so that a number far away keeps the odds of that cell; nothing is drawn from there.
+    """
+
+    kind = Kind.REAL
+    stack = "points"
+    has_products = False
+    counts_points = True
+    setting_type = PointSetting
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+
+    # -- setting up
+
+    @property
+    def alone(self) -> bool:
+        return True
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        points = fields[0].points or CountedPoints()
+        return self, PointSetting((key,), groups, points.values, floor=floor, step=points.step)
+
+    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
+        points = fields[0].points or CountedPoints()
+        return self, PointSetting(setting.keys, groups, points.values, floor=setting.floor, step=points.step)
+
+    def width(self, setting: Setting) -> int:
+        return len(setting.levels)
+
+    # -- counting
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        rows = np.zeros((len(column), self.width(setting)))
+        rows[self._places(column, setting)] = 1.0
+        return rows
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        there, places = self._places(column, setting)
+        own, width = memberships[there], self.width(setting)
+        counted = [np.bincount(places, own[:, group], minlength=width) for group in range(own.shape[1])]
+        return Twofold.of(np.array(counted).reshape(own.shape[1], width))
+
+    def count_labels(
+        self, column: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int, setting: Setting
+    ) -> Twofold:
+        there, places = self._places(np.where(labels >= 0, column, np.nan), setting)
+        width, own = self.width(setting), labels[there].astype(np.int64)
+        counted = np.bincount(own * width + places, None if weights is None else weights[there], groups * width)
+        return Twofold.of(counted.reshape(groups, width).astype(np.float64))
+
+    def _places(self, column: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that have a number, and the point at which each is counted."""
+        there = np.flatnonzero(~np.isnan(column)) if self.width(setting) else np.zeros(0, dtype=np.int64)
+        return there, _points(setting).places(column[there])
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats.sum())
+
+    @property
+    def signed(self) -> bool:
+        return False
+
+    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Counts at other points: those of a finer grid are added up."""
+        if old.levels == new.levels:
+            return stats
+        places = _points(new).places(np.array(old.levels))
+        hi, lo = np.zeros((2, stats.shape[0], len(new.levels)))
+        for group in range(stats.shape[0]):
+            np.add.at(hi[group], places, stats.hi[group])
+            np.add.at(lo[group], places, stats.lo[group])
+        return Twofold(hi, lo)
+
+    # -- learning: where cells are and what is imagined in them is for the families themselves
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * max(len(hyper["edges"]) - 2, 0) if hyper else self.free(setting, groups, columns)
+
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * max(self.width(setting) - 1, 0)
+
+    def meant(self, how: How) -> How:
+        """Under `map` what is imagined is what the mode itself rests on, so that it is as under `mean`."""
+        return "mean" if how == "map" else how
+
+    def with_cells(self, shares: np.ndarray, hyper: Hyper, how: How) -> Params:
+        """The parameters of these shares of the cells."""
+        groups = len(shares)
+        beyond = 0.0 if how == "ml" else float(hyper["beyond"])
+        return {
+            "probability": shares,
+            "edges": np.tile(hyper["edges"], (groups, 1)),
+            "beyond": np.full(groups, beyond),
+            "place": np.tile(hyper["place"], (groups, 1)),
+        }
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        if not stats.shape[-1]:
+            return 0.0
+        held = _per_cell(np.maximum(stats.value, 0.0), params)
+        return float((xlogy(held, params["probability"]) + held * _inside(params)).sum())
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        held = _per_cell(np.maximum(stats.value, 0.0), params) + imagined_counts(hyper, self.meant(how))
+        return {"probability": held / np.maximum(params["probability"], SMALLEST)}
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        return np.asarray(xlogy(imagined_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of the cells as they are: shares unknown, where they begin and end known."""
+        params = self.with_cells(np.ones((stats.shape[0], len(hyper["edges"]) - 1)), hyper, "mean")
+        held = _per_cell(np.maximum(stats.value, 0.0), params)
+        alpha = np.broadcast_to(hyper["alpha"], held.shape)
+        seen = np.asarray(log_rising(alpha.sum(axis=-1), held.sum(axis=-1))).sum()
+        return float(np.asarray(log_rising(alpha, held)).sum() - seen + (held * _inside(params)).sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        alpha = hyper["alpha"]
+        return hyper | {"alpha": alpha if alpha.sum() > 0 else np.full(alpha.shape, 1.0 / max(alpha.shape[-1], 1))}
+
+    def check_hyper(self, hyper: Hyper) -> str | None:
+        edges, place = hyper["edges"], hyper["place"]
+        cells = max(len(edges) - 1, 1)
+        if edges.ndim != 1 or not (np.diff(edges) > 0).all() or not 0 < hyper["beyond"] < 1:
+            return "its cells do not lie in order"
+        if place.ndim != 1 or not (np.diff(place) >= 0).all() or not ((place >= 0) & (place < cells)).all():
+            return "its points lie in no cell"
+        if hyper["alpha"].shape != (len(edges) - 1,):
+            return "it imagines rows of other cells"
+        return Family.check_hyper(self, hyper)
+
+    # -- scoring
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        edges, shares, beyond = params["edges"][0], params["probability"], params["beyond"]
+        if len(edges) < 2:
+            return np.zeros((len(column), len(shares)))
+        with np.errstate(divide="ignore"):
+            inside = np.log(shares) + _inside(params)
+            tails = np.log(shares[:, [0, -1]]) + np.log(beyond)[:, None] - np.log(_reach(edges))
+        table = np.concatenate([tails[:, :1], inside, tails[:, 1:], np.zeros((len(shares), 1))], axis=1).T
+        cell = np.searchsorted(edges, column, side="right")
+        cell[column == edges[-1]] -= 1
+        missing = np.isnan(column)
+        cell[missing] = len(table) - 1
+        scored = table[cell]
+        for out, off in ((column < edges[0], edges[0] - column), (column > edges[-1], column - edges[-1])):
+            if out.any():
+                scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
+        return np.asarray(scored)
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        return {name: params[name] for name in ("probability", "edges", "beyond")}
+
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        return params
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        edges, points = np.asarray(params["edges"], float), np.array(setting.levels)
+        return dict(params) | {"place": np.tile(place_of(points, edges[0]), (len(edges), 1))}
+
+    # -- what it says
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        edges, shares = params["edges"][0], params["probability"]
+        if len(edges) < 2:
+            return np.full(len(groups), np.nan)
+        ends = np.cumsum(shares, axis=1)[groups]
+        cell = (rng.random(len(groups))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
+        return np.asarray(edges[cell] + rng.random(len(groups)) * np.diff(edges)[cell])
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        edges, shares = params["edges"][0], params["probability"]
+        if len(edges) < 2:
+            return np.full(len(shares), np.nan), np.full(len(shares), np.nan)
+        about = edges[0] + (edges[-1] - edges[0]) / 2
+        middle, width = (edges[:-1] + np.diff(edges) / 2) - about, np.diff(edges)
+        mean = shares @ middle
+        return about + mean, np.maximum(shares @ (middle**2 + width**2 / 12) - mean**2, 0.0)
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        edges, shares = params["edges"][0], params["probability"]
+        below = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
+        return np.array([np.interp(x, edges, row) for row in below])
+
+    def quantiles(self, params: Params, wanted: Sequence[float]) -> np.ndarray:
+        """(groups x wanted) numbers below which these shares lie."""
+        below = np.cumsum(params["probability"], axis=1)
+        ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
+        return np.array([np.interp(wanted, row, params["edges"][0]) for row in ends])
+
+    def entropy(self, params: Params) -> np.ndarray:
+        shares = params["probability"]
+        return np.asarray(-(xlogy(shares, shares) + shares * _inside(params)).sum(axis=-1))
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        return divergence_of_shares(params["probability"], shares)
+
+    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
+        return np.asarray(~np.isnan(column))
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        if len(params["edges"][0]) < 2:
+            return ["nothing known"] * len(params["edges"])
+        lows, middles, highs = self.quantiles(params, (0.25, 0.5, 0.75)).T
+        each = zip(middles, lows, highs, strict=True)
+        return [f"median {spoken(m, 4)}, half from {spoken(a, 4)} to {spoken(b, 4)}" for m, a, b in each]
+
+    def check_params(self, params: Params) -> str | None:
+        edges = params["edges"]
+        if not (np.diff(edges, axis=-1) > 0).all() or not (edges == edges[:1]).all():
+            return "its edges do not rise, or differ between groups"
+        if not ((params["beyond"] >= 0) & (params["beyond"] <= 0.5)).all():
+            return "what lies beyond its edges is no small share"
+        return Family.check_params(self, params)
+
+    def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+        raise DataError(f"init: column {setting.keys[0]!r} is {self.name}, whose shape cannot be given to start from.")
+
+    def held_at(self, said: Any, setting: Setting, groups: int) -> Params:
+        raise DataError(f"fixed: column {setting.keys[0]!r} is {self.name}, whose shape cannot be fixed.")
+
+    # -- in files
+
+    def setting_parts(self, document: Mapping[str, Any], specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        if len(specs) != 1 or specs[0].points is None:
+            raise ModelFileError(f"a {self.name} column is counted at points, and the file has none.")
+        parts = Family.setting_parts(self, document, specs, widest)
+        return parts | {"levels": specs[0].points.values, "step": specs[0].points.step}
+
+    def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
+        shapes = {name: np.shape(params[name]) for name in ("probability", "edges", "beyond")}
+        cells = shapes["probability"][-1]
+        right = {"probability": (groups, cells), "edges": (groups, cells + 1), "beyond": (groups,)}
+        if shapes != right or params["place"].shape != (groups, len(setting.levels)):
+            return "its cells are not given for each group"
+        place = params["place"]
+        if not (np.isfinite(params["edges"]).all() and (place >= 0).all() and (place < max(cells, 1)).all()):
+            return "its cells are not finite"
+        return None
+
+
+def steady(counts: np.ndarray) -> np.ndarray:
+    """Rows to seven digits, for decisions: sums in another order, or without what was forgotten, end otherwise."""
+    return np.asarray(np.maximum(counts, 0.0).astype(np.float32), dtype=np.float64)
+
+
+def seen_points(stats: Twofold, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """All points, and at which of them there are rows."""
+    pooled = steady(stats.value.sum(axis=0))
+    return np.array(setting.levels, dtype=float), pooled > FORGOTTEN * pooled.sum()
+
+
+def _points(setting: Setting) -> CountedPoints:
+    assert isinstance(setting, PointSetting)
+    return setting.points
+
+
+def _inside(params: Params) -> np.ndarray:
+    """What a row's log-density in a cell is more than the cell's log-share; the outermost keep a part for beyond."""
+    edges, beyond = params["edges"], params["beyond"]
+    with np.errstate(divide="ignore"):
+        logs = -np.log(np.diff(edges, axis=-1))
+    if logs.shape[-1]:
+        logs[..., 0] += np.log1p(-beyond)
+        logs[..., -1] += np.log1p(-beyond)
+    return np.asarray(logs)
+
+
+def _reach(edges: np.ndarray) -> float:
+    """How far outside of the cells the density has fallen to a quarter."""
+    return max(float(edges[-1] / 4 - edges[0] / 4), SMALLEST)
+
+
+def _per_cell(stats: np.ndarray, params: Params) -> np.ndarray:
+    """Rows in each cell from rows at each point."""
+    return per_cell(stats, params["place"][0].astype(np.int64), params["probability"].shape[-1])
+
+
+def per_cell(stats: np.ndarray, place: np.ndarray, cells: int) -> np.ndarray:
+    """(groups x cells) rows from (groups x points) rows, each point in its cell; points are in order."""
+    held: np.ndarray = np.zeros((len(stats), cells))
+    if len(place) and cells:
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        held[:, place[first]] = np.add.reduceat(stats, first, axis=1)
+    return held
+
+
+def place_of(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The cell that each point lies in."""
+    found = np.searchsorted(edges, points, side="right") - 1
+    return np.clip(found, 0, max(len(edges) - 2, 0)).astype(np.float64)
+
+
+def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
+    """Where the numbers begin and end: half the way to the next one further out, or half a cell of the grid."""
+    if len(points) == 1:
+        half = step / 2 or max(abs(float(points[0])) * 2.0**-20, 2.0**-1000) if points[0] else 0.5
+        low = float(points[0]) - half
+        return low if points[0] < 0 else max(low, 0.0), float(points[0]) + half
+    low = step / 2 or float(points[1] - points[0]) / 2
+    high = step / 2 or float(points[-1] - points[-2]) / 2
+    first, last = float(points[0]) - low, float(points[-1]) + high
+    first = min(first, float(np.nextafter(points[0], -np.inf)))
+    return max(first, 0.0) if points[0] >= 0 else first, max(last, float(np.nextafter(points[-1], np.inf)))
+
+
+def between(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Where cells meet that are cut before these points: half-way, or at the point where no number is between."""
+    low, high = points[cuts - 1], points[cuts]
+    middle = low + (high / 2 - low / 2)
+    return np.asarray(np.where(middle > low, middle, high))
