@@ -119,7 +119,7 @@ def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
 
 
 def _fitted(model: Any) -> Fitted:
-    fitted = getattr(model, "fitted_", None)
+    fitted = getattr(model, "fitted_", model)
     if not isinstance(fitted, Fitted):
         raise DataError("an expert's beliefs are of the classes of a fitted NaiveBayes or Mixture. Fit one first.")
     return fitted

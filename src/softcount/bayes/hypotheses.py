@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.bayes.history_pictures import BeliefCourse
 from softcount.bayes.likelihoods import (
     Likelihood,
     checked_likelihood,
@@ -145,6 +146,40 @@ class Hypotheses:
             for rule, column in self._predicted(value).items():
                 columns[apart(f"{rule} {value}", columns)] = column
         return pa.table(columns)
+
+    def history_text(self, of: Any = None) -> str:
+        """The history drawn for a terminal: how each posterior goes, and each rule's prediction of a value.
+
+        `of` is the value that is predicted: without it the last that was seen, where tables of probabilities judge.
+
+        >>> coins = Hypotheses({"fair": 0.9, "bent": 0.1}, {"fair": {"h": 0.5, "t": 0.5}, "bent": {"h": 0.9, "t": 0.1}})
+        >>> print(coins.observe(["h"] * 11).history_text())
+        posterior after 0 to 11 observations (a whole block is 1)
+        fair                 ▇▇▆▅▄▃▂▁▁
+        bent                 ▁▁▂▃▄▅▆▇▇███
+        prediction that h comes next
+        bayes                ▄▅▅▅▆▆▇▇▇▇▇▇
+        map                  ▄▄▄▄▇▇▇▇▇▇▇▇
+        ml                    ▇▇▇▇▇▇▇▇▇▇▇
+                             ┬────┬────┬─
+                             0    5   10
+        """
+        return "\n".join(line.rstrip() for line in self._course(of).text().split("\n"))
+
+    def history_svg(self, of: Any = None) -> str:
+        """The history as a picture, the text of an SVG file: posteriors, and below them the predictions of a value."""
+        return self._course(of).svg()
+
+    def _course(self, of: Any) -> BeliefCourse:
+        joint, _ = self._courses()
+        shares, _ = softmax_rows(joint)
+        posteriors = dict(zip(labels(self._names).values(), shares.T, strict=True))
+        if of is None and self._known and self._seen and not self._by_models:
+            of = next((value for value in self._known if str(value) == self._seen[-1]), None)
+        if of is None:
+            return BeliefCourse(posteriors)
+        predicted = {rule: column.to_numpy(zero_copy_only=False) for rule, column in self._predicted(of).items()}
+        return BeliefCourse(posteriors, predicted, "the row" if self._by_models else str(of))
 
     def __repr__(self) -> str:
         return f"Hypotheses({', '.join(map(repr, self._names))}; {len(self._logs)} observations)"

@@ -33,7 +33,7 @@ def read_column(data: str, column: str, by: str | None, form: InputFormat, tell:
     """A column of numbers, and the labels of its rows; a cell that is no number is refused with its row."""
     from softcount.table import Contradiction
 
-    source = source_of(data, form, library._bytes_read(tell))
+    source = source_of(data, form, library.bytes_read(tell))
     names = {str(key): key for key in source.keys}
     for option, name in (("--column", column), ("--by", by)):
         if name is not None and name not in names:
@@ -42,7 +42,7 @@ def read_column(data: str, column: str, by: str | None, form: InputFormat, tell:
         raise DataError(f"--by: {column!r} is the column itself. Name another, whose levels are to be told apart.")
     wanted = {name: "normal" if name == column else "categorical" if name == by else "ignore" for name in names}
     asked = library.declared({names[name]: kind for name, kind in wanted.items()})
-    table: Table = library._table_of(source, asked, form)
+    table: Table = library.table_of(source, asked, form)
     while True:
         try:
             return _read(table, names[column], None if by is None else names[by])

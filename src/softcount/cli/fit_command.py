@@ -40,6 +40,7 @@ Examples:
   softcount fit adult.csv --target income --net tan
   softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
+  softcount fit visits.csv --target stayed --expert beliefs.csv
 
 A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
 sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
@@ -91,6 +92,11 @@ class FitCommand(options.HeadedCommand):
     metavar="A",
     help="Imagined counts per level: a number, or auto, flat, jeffreys, row; of a network also bdeu, or bdeu:10 for "
     "ten imagined rows in every table.",
+)
+@click.option(
+    "--expert",
+    metavar="FILE",
+    help="A CSV of beliefs, n of m imagined rows (column, level, class, n, m), counted beside the data.",
 )
 @click.option(
     "--estimate",
@@ -158,7 +164,7 @@ def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> N
 
 
 LOOKING = ("classes", "criterion", "starts")
-KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight")
+KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert")
 
 
 def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> None:
@@ -168,6 +174,8 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
         _refuse(asked, LOOKING, "is for looking for classes; it cannot be given with --target")
     elif sure or looking:
         _refuse(asked, KNOWN, "needs --target")
+    if asked["expert"] is not None:
+        _refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
 
@@ -223,10 +231,10 @@ def fit_classes(request: FitRequest, saved: str) -> Told:
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
-        fitted, evaluation, n_rows = library.fit(request, tell)
+        fitted, evaluation, n_rows, beside = library.fit(request, tell)
     library.save(fitted, saved)
     criterion = request.criterion or library.DEFAULT_CRITERION
-    report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options)
+    report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options, beside)
     return fitted, lambda: fit_document(report), lambda: fit_page(report)
 
 

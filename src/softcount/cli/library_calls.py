@@ -43,7 +43,7 @@ class FitRequest:
     kinds: Mapping[str, str] = field(default_factory=dict)
     form: InputFormat = field(default_factory=InputFormat)
     weight: str | None = None
-    prior: float | str | None = None
+    prior: Any = None
     estimate: str = "mean"
     holdout: float | None = None
     folds: int | None = None
@@ -55,6 +55,7 @@ class FitRequest:
     texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
     net: NetRequest | None = None
+    expert: str | None = None
 
     @property
     def looks_for_classes(self) -> bool:
@@ -76,10 +77,11 @@ def declared(kinds: Mapping[Any, Any]) -> Declared:
 def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """The table to learn from, its first rows looked at."""
     with may_be_lines(data, form):
-        return _table_of(source_of(data, form, _bytes_read(tell)), asked, form)
+        return table_of(source_of(data, form, bytes_read(tell)), asked, form)
 
 
-def _table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
+def table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
+    """The table of a source, read as it was asked."""
     from softcount.table import MISSING, open_table
 
     kinds: Any = asked.forced
@@ -91,11 +93,12 @@ def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_q
     from softcount.table import open_table
 
     with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
-        source = source_like(fitted, data, form, _bytes_read(tell))
+        source = source_like(fitted, data, form, bytes_read(tell))
         return open_table(source, schema=fitted.schema, missing=form.missing or fitted.schema.missing)
 
 
-def _bytes_read(tell: Tell) -> Callable[[int, int], None]:
+def bytes_read(tell: Tell) -> Callable[[int, int], None]:
+    """What to call as bytes are read."""
     return lambda done, total: tell(READING, done, total)
 
 
@@ -117,20 +120,37 @@ def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
 # -- learning
 
 
-def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int]:
-    """The model that was asked for, how it did on unseen rows (None: not tried), and how many rows it saw."""
+def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int, Any]:
+    """The model that was asked for, how it did on unseen rows (None: not tried), and how many rows it saw.
+
+    Last comes what an expert says beside the data, where one was asked.
+    """
     from softcount.run.threads import Threads
 
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
     with Threads(request.jobs) as threads:
-        fitted = _learned(request, asked, table, threads, tell)
+        fitted, beside = _learned(request, asked, table, threads, tell), None
+        if request.expert is not None and not fitted.interrupted:
+            request, table, beside = _with_expert(request, fitted, table, asked)
+            fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
             fitted = replace(fitted, notes=[*fitted.notes, *_dependences(request, fitted, table)])
             calibrated = None if fitted.calibration is None else request.calibrate
             tried = _evaluated(request, asked, table, threads, calibrated)
-        return fitted, tried, table.n_rows or 0
+        return fitted, tried, table.n_rows or 0, beside
+
+
+def _with_expert(request: FitRequest, fitted: Fitted, table: Table, asked: Declared) -> tuple[FitRequest, Table, Any]:
+    """The request with an expert's beliefs as its prior, its table anew with the levels they name, and both beside."""
+    from softcount.bayes.expert_beliefs import expert_beside_data, expert_prior
+
+    prior = expert_prior(request.expert, fitted)
+    levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}
+    again = table_of(table.source, asked, request.form, target=request.target, weight=request.weight, levels=levels)
+    again.notes = table.notes
+    return replace(request, prior=prior), again, expert_beside_data(request.expert, fitted)
 
 
 def _dependences(request: FitRequest, fitted: Fitted, table: Table) -> list[str]:
@@ -150,7 +170,7 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
 
     Documents in folders are learned from to tell the folder, unless classes are to be looked for.
     """
-    source = source_of(request.data, request.form, _bytes_read(tell))
+    source = source_of(request.data, request.form, bytes_read(tell))
     chosen = None if request.target is not None or request.looks_for_classes else source.default_target
     if chosen in request.kinds:  # declared a feature, or nothing
         chosen = None
@@ -158,11 +178,11 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
     if request.target is None:
         _refuse_unlabelled(request)
     asked, sides = declared(request.kinds), {"target": request.target, "weight": request.weight}
-    table = _table_of(source, asked, request.form, **sides)
+    table = table_of(source, asked, request.form, **sides)
     kinds, notes = request.texts.kinds(table), table.notes
     if kinds:
         asked = declared({**request.kinds, **kinds})
-        table = _table_of(source, asked, request.form, **sides)
+        table = table_of(source, asked, request.form, **sides)
         table.notes = notes
     if chosen:
         table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
@@ -172,7 +192,7 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
 
 
 def _refuse_unlabelled(request: FitRequest) -> None:
-    for name in ("holdout", "folds", "calibrate", "unlabelled_weight"):
+    for name in ("holdout", "folds", "calibrate", "unlabelled_weight", "expert"):
         if getattr(request, name) is not None:
             option = name.replace("_", "-")
             raise DataError(

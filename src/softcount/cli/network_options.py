@@ -189,7 +189,7 @@ def check_with_network(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> No
     """Refuse what contradicts --net."""
     said, target = asked["net"].strip(), asked["target"]
     _refuse(asked, ("classes",), "is for looking for classes; it cannot be given with --net")
-    _refuse(asked, ("calibrate", "unlabelled_weight"), "is for naive Bayes; it cannot be given with --net")
+    _refuse(asked, ("calibrate", "unlabelled_weight", "expert"), "is for naive Bayes; it cannot be given with --net")
     if texts:
         raise click.UsageError("a network has no columns of text, so options for them cannot be given with --net")
     if target is None:

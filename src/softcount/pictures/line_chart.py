@@ -71,7 +71,7 @@ class Chart:
 
 def chart_svg(chart: Chart) -> str:
     """The picture, as the text of an SVG file."""
-    height = HEIGHT + LEGEND_LINE * ((len(chart.curves) + 1) // 2)
+    height = _height(chart)
     told = escape(_shown(chart.title), quote=True)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:.0f}" height="{height:.0f}" '
@@ -89,6 +89,24 @@ def chart_svg(chart: Chart) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def stacked_svg(charts: Sequence[Chart]) -> str:
+    """Several charts, one below the other, as one picture."""
+    if len(charts) == 1:
+        return chart_svg(charts[0])
+    heights = [_height(chart) for chart in charts]
+    tops = np.concatenate([[0.0], np.cumsum(heights)])
+    told = escape(_shown(charts[0].title), quote=True)
+    size = f'width="{WIDTH:.0f}" height="{tops[-1]:.0f}" viewBox="0 0 {WIDTH:.0f} {tops[-1]:.0f}"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{told}">']
+    for chart, top in zip(charts, tops[:-1], strict=True):
+        parts.append(chart_svg(chart).replace("<svg ", f'<svg y="{top:.0f}" ', 1).rstrip())
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _height(chart: Chart) -> float:
+    return HEIGHT + LEGEND_LINE * ((len(chart.curves) + 1) // 2)
 
 
 def _shown(name: object) -> str:

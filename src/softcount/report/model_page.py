@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.report import class_page, evaluation_page
 from softcount.report.class_page import SortedRows, class_names
+from softcount.report.expert_page import add_expert
 from softcount.report.page import Page, key_text
 from softcount.report.plain_text import counted, listed, number, share
 from softcount.report.word_page import add_marks, marks_document
@@ -260,7 +261,8 @@ def _values(spec: Field) -> dict[str, Any]:
 class FitReport:
     """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows.
 
-    `criterion` is what the number of classes was chosen by, if it was; `reading`, the options the data were read with.
+    `criterion` is what the number of classes was chosen by, if it was; `reading`, the options the data were read with;
+    `beside` is what an expert believes beside what the data say.
     """
 
     fitted: Fitted
@@ -270,6 +272,7 @@ class FitReport:
     data: str
     criterion: str = "evidence"
     reading: tuple[str, ...] = ()
+    beside: Any = None
 
 
 def fit_page(report: FitReport) -> Page:
@@ -286,6 +289,8 @@ def fit_page(report: FitReport) -> Page:
     add_apart(page, fitted)
     if fitted.n_groups > SIDE_BY_SIDE:
         class_page.add_cards(page, fitted)
+    if report.beside is not None:
+        add_expert(page, report.beside)
     add_missing(page, fitted)
     add_notes(page, fitted.notes)
     _add_saved(page, report)
@@ -347,6 +352,7 @@ def fit_document(report: FitReport) -> dict[str, Any]:
         **model_document(report.fitted),
         "evaluation": evaluation_page.evaluation_document(report.evaluation),
         "criterion": report.criterion if report.fitted.selection else None,
+        "expert": None if report.beside is None else report.beside.to_pylist(),
         "saved": report.saved,
         "next": next_commands(report),
     }
