@@ -15,6 +15,8 @@ _NAMES = {
     "estimators.naive_bayes": "NaiveBayes",
     "estimators.column_choice": "select_columns",
     "estimators.deciding": "bayes_error",
+    "estimators.grids": "class_maps neighbourhood_accuracy rank_accuracy",
+    "report.grid_picture": "save_maps",
     "estimators.mixture": "Mixture",
     "estimators.gaussian_mixture": "GaussianMixture",
     "estimators.k_means": "KMeans SphericalKMeans",

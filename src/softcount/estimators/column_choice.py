@@ -18,7 +18,9 @@ from softcount.estimators.naive_bayes import declared_like
 from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
 from softcount.fitted.column_evidence import column_evidence, evidence_under
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.plan import Plan
 from softcount.run.threads import Threads
+from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
@@ -92,15 +94,23 @@ def _by_loss(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
 
 def held_out_columns(model: Any, X: Any, y: Any, folds: int = FOLDS) -> ColumnScores:
     """What every column says of each labelled row, by counts of the other folds, under naive Bayes' settings."""
+    table, plan, found = labelled_table(model, X, y)
+    with Threads(model.n_jobs) as threads:
+        return column_scores(table, plan, threads, Split(folds, 0), found)
+
+
+def labelled_table(model: Any, X: Any, y: Any) -> tuple[Table, Plan, list[Any] | None]:
+    """Rows and their labels as naive Bayes with these settings would read them, and how it would learn from them.
+
+    The classes are those of labels that came apart from X.
+    """
     plain = _quiet(clone(model).set_params(calibration=None), X, y)
     _keys(plain)
     fitted, target = plain.fitted_, y if isinstance(y, str) and inputs.is_table(X) else None
     data = plain._as_fitted(inputs.checked(plain, X, reset=False))
     found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, None)
     table = fitted.table(data, target=target, labels=codes)
-    plan = replace(plain._class_plan(target), declared=declared_like(fitted.model.leaves))
-    with Threads(model.n_jobs) as threads:
-        return column_scores(table, plan, threads, Split(folds, 0), found)
+    return table, replace(plain._class_plan(target), declared=declared_like(fitted.model.leaves)), found
 
 
 def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:

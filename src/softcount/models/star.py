@@ -147,10 +147,10 @@ class Star(ClassModel):
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
         found: dict[Key, np.ndarray] = {}
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
-            for place, node in enumerate(stack.nodes):
-                own = np.zeros((ready.n_rows, self.groups))
-                stack.score_node(data, part, place, own)
-                found[node.key] = np.where(own < IMPOSSIBLE, -np.inf, own) if stack.clamped else own
+            own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.groups)))
+            if stack.clamped:
+                own[own < IMPOSSIBLE] = -np.inf
+            found |= {node.key: own[place] for place, node in enumerate(stack.nodes)}
         return {leaf.key: found[leaf.key] for leaf in self.leaves}
 
     def memberships(self, ready: Ready, compiled: list[Any], rows: slice | None = None) -> np.ndarray:
