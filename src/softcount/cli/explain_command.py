@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from softcount.cli import options
+from softcount.cli.sequence_options import SequenceForm, sequence_form
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,10 +30,14 @@ Examples:
   softcount explain adult.sc new.csv -o reasons.csv
   softcount explain spam.sc message.txt
   softcount explain spam.sc mail/ --row 3
+  softcount explain visits.sc events.csv --sequence customer --order time -o why.csv
 
 The figures are log-odds, in nats, of the predicted class against the runner-up (or the class of --against).
 They add up exactly: (prior) plus every column gives (total). A missing cell gives 0. Rows are counted from 1.
 Without --row, every row is explained, one line of CSV each; with --against, rows of that class itself get 0.
+
+Of hidden states every step is explained: what the steps before, each column, and the steps after say for its state
+against the runner-up. Of a Markov chain: how surprising each step is after those before it.
 
 Of a network the class is explained, or the node of --of, always as CSV: what every node adds to what those before
 it, parents first, have said.
@@ -51,6 +56,7 @@ document, as for `softcount predict`."""
 )
 @click.option("--of", "of", metavar="NODE", help="The node of a network to explain.  [default: its class]")
 @click.option("--against", metavar="CLASS", help="The class to compare with.  [default: the runner-up]")
+@sequence_form
 @options.format_options(document=True)
 @options.output_option("Write the CSV here instead of to standard output.")
 @options.json_option
@@ -60,17 +66,26 @@ def command(  # noqa: PLR0913 - what can be asked for
     rows: tuple[int, ...],
     of: str | None,
     against: str | None,
+    layout: SequenceForm,
     form: InputFormat,
     output: str | None,
     json_wanted: bool,
 ) -> None:
     """Say why each row of DATA, or the document that it is, got its class from MODEL."""
     from softcount.cli import library_calls as library
+    from softcount.cli import sequence_calls
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.outputs import check_output, progress, put_answer, put_rows
 
     form = replace(form, default_unit="lines" if rows else "document")
     check_output(output, model, data)
+    states = sequence_calls.sequence_model(model)
+    if states is not None:
+        if rows or of is not None:
+            raise DataError(f"{model}: a model of sequences explains every step. Leave out --row and --of.")
+        put_rows(sequence_calls.explained(states, data, layout, form, against), output, json_wanted)
+        return
+    layout.refuse(model)
     fitted: Any = library.load_any(model)
     if library.is_network(fitted):
         from softcount.cli.network_calls import explained_table

@@ -8,17 +8,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli import network_options, options
+from softcount.cli import network_options, options, sequence_options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
 
 if TYPE_CHECKING:
     from softcount.cli.library_calls import FitRequest
+    from softcount.cli.sequence_calls import SequenceRequest
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
     from softcount.report.page import Page
@@ -41,6 +43,8 @@ Examples:
   softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
   softcount fit visits.csv --target stayed --expert beliefs.csv
+  softcount fit events.csv --sequence customer --order time --states 3
+  softcount fit names.txt --steps characters --context auto
 
 A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
 sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
@@ -53,6 +57,10 @@ it has not seen: in five folds unless --holdout or --folds says otherwise (--fol
 With --net the model is a Bayesian network of the columns, of hidden nodes, and of the target. Numbers that others
 depend on are cut into levels. Of a network file only the edges are taken.
 
+With --states hidden states are looked for in sequences: in a long table with a row for each step (--sequence,
+--order), or in text (--steps). Without it, a Markov chain is learned of what comes after what. With --weight a
+sequence counts that many times; with --target the states of some steps are known.
+
 Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
 Ctrl-C stops at once. SIGTERM does the same."""
 
@@ -62,6 +70,7 @@ class FitCommand(options.HeadedCommand):
 
     headings = (
         (network_options.NetworkOption, network_options.HEADING),
+        (sequence_options.SequenceOption, sequence_options.HEADING),
         (options.TextOption, options.HEADING),
     )
 
@@ -84,6 +93,7 @@ class FitCommand(options.HeadedCommand):
 @options.kind_option
 @options.format_options()
 @network_options.network_options
+@sequence_options.sequence_options
 @options.text_options
 @click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
 @click.option(
@@ -136,7 +146,9 @@ class FitCommand(options.HeadedCommand):
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
 @options.json_option
-def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> None:
+def command(
+    data: str, output: str | None, json_wanted: bool, layout: sequence_options.SequenceForm, **asked: Any
+) -> None:
     """Learn a model from the table DATA and say what it found.
 
     Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
@@ -145,9 +157,13 @@ def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> N
     from softcount.cli import library_calls as library
     from softcount.cli.data_input import TextSettings, may_hold_classes
     from softcount.cli.outputs import check_output
+    from softcount.cli.sequence_calls import SequenceRequest
 
     texts = options.settings_of(asked)
-    if asked["net"] is not None:
+    in_sequences = sequence_options.is_for_sequences(asked, layout)
+    if in_sequences:
+        sequence_options.check_with_sequences(asked, texts)
+    elif asked["net"] is not None:
         network_options.check_with_network(asked, texts)
     else:
         network_options.check_without_network(asked)
@@ -159,8 +175,12 @@ def command(data: str, output: str | None, json_wanted: bool, **asked: Any) -> N
         raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
     check_output(saved, data)
     net = network_options.take_request(asked)
+    wanted = SequenceRequest(layout, **{name: asked.pop(name) for name in ("states", "context", "symbols")})
     request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, **asked)
-    run(request, saved, json_wanted)
+    if in_sequences:
+        run(request, saved, json_wanted, partial(fit_sequences, asked=wanted))
+    else:
+        run(request, saved, json_wanted, fit_classes if net is None else fit_network)
 
 
 LOOKING = ("classes", "criterion", "starts")
@@ -208,13 +228,13 @@ def default_output(data: str) -> str:
     return f"{path.name}.sc"
 
 
-def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
+def run(request: FitRequest, saved: str, json_wanted: bool, fit: Callable[[FitRequest, str], Told]) -> None:
     """Learn, save, and say what was found."""
     from softcount.cli.outputs import put_answer
 
-    fitted, document, page = (fit_network if request.net is not None else fit_classes)(request, saved)
+    fitted, document, page = fit(request, saved)
     put_answer(document, page, json_wanted, on_error_stream=saved == "-")
-    if fitted.interrupted:
+    if getattr(fitted, "interrupted", False):
         kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
         say(f"interrupted: {kept}")
         raise click.exceptions.Exit(INTERRUPTED)
@@ -250,6 +270,20 @@ def fit_network(request: FitRequest, saved: str) -> Told:
     library.save(fitted, saved)
     report = NetFitReport(fitted, evaluation, n_rows, saved, request.data, request.form.options)
     return fitted, lambda: net_fit_document(report), lambda: net_fit_page(report)
+
+
+def fit_sequences(request: FitRequest, saved: str, asked: SequenceRequest) -> Told:
+    """Learn hidden states, or a chain, and save it."""
+    from softcount.cli import library_calls as library
+    from softcount.cli import sequence_calls
+    from softcount.cli.outputs import progress
+    from softcount.report.sequence_page import sequence_document, sequence_page
+
+    with progress() as tell, interruptible():
+        model = sequence_calls.fit_sequences(request, asked, tell)
+    library.save_by(model.save, saved)
+    fitted = getattr(model, "fitted_", model)
+    return fitted, lambda: sequence_document(model), lambda: sequence_page(model)
 
 
 @contextmanager

@@ -303,6 +303,11 @@ def _from_model_file(path: str) -> Fitted | FittedNet:
             f"{path}: an average of models, which commands do not ask yet.\n"
             f"  Use it in Python: softcount.load({path!r}).predict_proba(X)"
         )
+    if "chain" in document or document.get("model") == "hidden-chain":
+        raise ModelFileError(
+            f"{path}: a model of sequences, which this command has nothing to say of.\n"
+            f"  Use it in Python: softcount.load({path!r})"
+        )
     refuse_vocabulary(path, document)
     found = load_model(path, document, arrays)[0]
     if isinstance(found, Fitted):
@@ -330,12 +335,17 @@ def save(fitted: Learned, output: str) -> None:
     """Save the model whole or not at all; "-" sends it to standard output."""
     from softcount.files.model_file import save_model
 
+    save_by(lambda path: save_model(fitted, path), output)
+
+
+def save_by(write: Callable[[Any], None], output: str) -> None:
+    """The same of what is written by something that takes a path."""
     if output != "-":
-        save_model(fitted, output)
+        write(output)
         return
     from softcount.cli.outputs import put_bytes
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.sc"
-        save_model(fitted, path)
+        write(path)
         put_bytes(path.read_bytes(), output)

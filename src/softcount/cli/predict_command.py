@@ -9,6 +9,7 @@ import click
 
 from softcount.cli import options
 from softcount.cli.decision_options import DecisionRequest, decision_options
+from softcount.cli.sequence_options import SequenceForm, sequence_form
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Examples:
   softcount predict alarm.bif rows.csv --of HISTORY
   softcount predict wealth.sc new.csv --cost 'rich,poor=5'
   softcount predict ill.sc rows.csv --prior ill=0.01 --threshold ill=0.2
+  softcount predict visits.sc events.csv --sequence customer --order time
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may
 be in any order; a missing cell or column is no evidence, and what is not in the model is left out. With --anomaly
@@ -41,6 +43,9 @@ file, or of standard input, is a document, unless the first line (as CSV or TSV)
 --no-header is given: then it is a table. What looks like a table without that column is refused. --lines and
 --document leave nothing to be decided.
 
+Of hidden states in sequences, one line per step: its place, the state on the likeliest path, the probability of each
+state. Of a Markov chain, one line per sequence: what comes next.
+
 Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), any node can be predicted from
 the rest of each row: a level with its probabilities, or the expected value of a number."""
 
@@ -51,6 +56,7 @@ the rest of each row: a level with its probabilities, or the expected value of a
 @click.option("--of", "of", metavar="NODE", help="The node of a network to predict.  [default: its class]")
 @click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than is usual.")
 @decision_options
+@sequence_form
 @options.format_options(document=True)
 @options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
 @options.json_option
@@ -60,12 +66,14 @@ def command(  # noqa: PLR0913 - what can be asked for
     of: str | None,
     anomaly: bool,
     decide: DecisionRequest,
+    layout: SequenceForm,
     form: InputFormat,
     output: str | None,
     json_wanted: bool,
 ) -> None:
     """Predict the class of every row of DATA by MODEL."""
     from softcount.cli import library_calls as library
+    from softcount.cli import sequence_calls
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.outputs import check_output, progress, put_rows
     from softcount.fitted.classes import anomaly_scores
@@ -74,6 +82,13 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.run.threads import Threads
 
     check_output(output, model, data)
+    states = sequence_calls.sequence_model(model)
+    if states is not None:
+        if of is not None or anomaly or decide != DecisionRequest():
+            raise DataError(f"{model}: a model of sequences, for which --of, --anomaly, --cost and such mean nothing.")
+        put_rows(sequence_calls.predicted(states, data, layout, form), output, json_wanted)
+        return
+    layout.refuse(model)
     fitted = library.load_any(model)
     if not isinstance(fitted, Fitted):
         found, table = predict_node(fitted, data, of, anomaly, form, decide)

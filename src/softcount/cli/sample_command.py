@@ -5,29 +5,48 @@ from __future__ import annotations
 import click
 
 from softcount.cli import options
+from softcount.errors import DataError
 
 EPILOG = """\b
 Examples:
   softcount sample adult.sc -n 1000 -o imagined.csv
   softcount sample adult.sc -n 5 --given income='>50K' --seed 7
   softcount sample alarm.bif -n 20000 -o alarm.csv
+  softcount sample visits.sc -n 5 --length 40        sequences, with their hidden states
 
 MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not); of a network, hidden nodes are drawn too."""
 
 
 @click.command("sample", epilog=EPILOG, short_help="Draw new rows from a model.")
 @options.model_argument
-@click.option("-n", "n", type=click.IntRange(0), default=100, show_default=True, metavar="N", help="How many rows.")
+@click.option(
+    "-n",
+    "n",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many rows; sequences, where there are hidden states; steps, of a chain.",
+)
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    metavar="STEPS",
+    help="How long a sequence with hidden states is.  [default: 100]",
+)
 @options.given_option
 @options.seed_option
 @options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
 @options.json_option
-def command(model: str, n: int, given: tuple[str, ...], seed: int, output: str | None, json_wanted: bool) -> None:
+def command(  # noqa: PLR0913 - what can be asked for
+    model: str, n: int, length: int | None, given: tuple[str, ...], seed: int, output: str | None, json_wanted: bool
+) -> None:
     """Draw N new rows from MODEL, as CSV."""
     import numpy as np
     import pyarrow as pa
 
     from softcount.cli import library_calls as library
+    from softcount.cli import sequence_calls
     from softcount.cli.named_columns import understood_given
     from softcount.cli.node_questions import given_nodes
     from softcount.cli.outputs import check_output, put_rows
@@ -37,6 +56,14 @@ def command(model: str, n: int, given: tuple[str, ...], seed: int, output: str |
     from softcount.table.names import labels
 
     check_output(output, model)
+    states = sequence_calls.sequence_model(model)
+    if states is not None:
+        if given:
+            raise DataError(f"{model}: a model of sequences, which takes no --given.")
+        put_rows(sequence_calls.sampled(states, n, length, seed), output, json_wanted)
+        return
+    if length is not None:
+        raise DataError(f"{model}: no model of sequences. Leave out --length.")
     fitted, rng = library.load_any(model), np.random.default_rng(seed)
     if isinstance(fitted, Fitted):
         rows = sampled(fitted, n, understood_given(fitted, given), rng)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from softcount.cli import options
+from softcount.cli.sequence_options import SequenceForm, sequence_form
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Examples:
   softcount show adult.sc --json | jq .classes
   softcount show alarm.bif --svg alarm.svg           the picture of a network
   softcount show alarm.bif --dot alarm.dot
+  softcount show visits.sc events.csv --sequence customer --order time
 
 With DATA, its rows are sorted into the classes: the surest and least sure members of each, how unsure the rows
 are, and those that fit worst, with the columns that make them odd. Rows are counted from 1.
@@ -34,6 +36,9 @@ the classes for a column, and relative to the most influential.
 
 A column of text has the words that most mark each class: likelier there than in all other classes together, ranked
 by how sure that is. Log-odds are in nats.
+
+Of hidden states: how many steps each has, how long it lasts, what follows it and what it shows; with DATA, the
+steps that fit worst after those before them, and why.
 
 With DATA, a network shows the rows that fit it worst, with the nodes that make them odd.
 
@@ -56,6 +61,7 @@ pictures of --dot and --svg, dashed."""
 )
 @click.option("--dot", metavar="FILE", help="Write the graph of a network for Graphviz (- is standard output).")
 @click.option("--svg", metavar="FILE", help="Write the graph of a network as a picture (- is standard output).")
+@sequence_form
 @options.format_options()
 @options.json_option
 def command(  # noqa: PLR0913 - what can be asked for
@@ -65,6 +71,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     parameters: bool,
     dot: str | None,
     svg: str | None,
+    layout: SequenceForm,
     form: InputFormat,
     json_wanted: bool,
 ) -> None:
@@ -75,12 +82,26 @@ def command(  # noqa: PLR0913 - what can be asked for
     if data is None and (anomalies is not None or form.is_asked_for):
         raise click.UsageError("--anomalies, --missing, --no-header and --lines are about DATA, and none is given")
     from softcount.cli import library_calls as library
+    from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer
     from softcount.fitted.fitted_model import Fitted
     from softcount.report.model_page import centres_document, centres_page, model_document, model_page
 
     drawings = {name: output for name, output in (("dot", dot), ("svg", svg)) if output is not None}
     check_drawings(drawings, model, json_wanted)
+    states = sequence_calls.sequence_model(model)
+    if states is not None:
+        if parameters or drawings:
+            raise DataError(f"{model}: a model of sequences shows its parameters anyway, and has no graph to draw.")
+        odd = (
+            None
+            if data is None
+            else sequence_calls.odd_steps(states, data, layout, form, 10 if anomalies is None else anomalies)
+        )
+        document, page = sequence_calls.shown(states, odd)
+        put_answer(lambda: document, lambda: page, json_wanted)
+        return
+    layout.refuse(model)
     try:
         fitted = library.load_any(model)
     except library.KMeansFile as found:

@@ -50,7 +50,7 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
     tried); the fullest state is reported first. Steps have columns of any kind, holes, and blocks such as
     `kinds={("x", "y"): "multinormal"}`. `transitions` says what may follow: "left-right", or a matrix, zero where no
     step may go; `first` which states may come first; `tied` has a word for each state, and states of one word show
-    the same. `sequence`, `order`, `weight` and `steps` say how sequences are read, as `open_sequences` has it.
+    the same. Sequences are whatever `read_sequences` reads.
 
     >>> calm, storm = [1.0, 1.2, 0.9, 1.1] * 5, [9.0, 8.8, 9.3, 9.1] * 5
     >>> model = HiddenMarkov(2, random_state=0).fit([calm + storm, calm, storm + calm])
@@ -59,6 +59,8 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
     """
 
     fitted_: FittedStates
+    _watch: Any = None
+    """Told of every iteration, where a command wants to."""
 
     def __init__(  # noqa: PLR0913 - what can be said of states
         self,
@@ -75,10 +77,6 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
         max_iter: int = 1000,
         tol: float = 1e-8,
         accelerate: bool = True,
-        sequence: Any = None,
-        order: Any = None,
-        weight: Any = None,
-        steps: str | None = None,
         missing: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -107,7 +105,7 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
         with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
             found = self._found(sequences, table, watched, threads)
         self._remember(table)
-        self._keep(replace(FittedStates.of(found), target=target, notes=[*sequences.notes, *found.notes]))
+        self._keep(replace(FittedStates.of(found), target=target))
         return self
 
     def _found(self, sequences: Sequences, table: Table, plan: Plan, threads: Threads) -> Any:
@@ -155,8 +153,8 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
     @contextmanager
     def _watched(self, plan: Plan) -> Iterator[Plan]:
         """The plan with a bar on a terminal's standard error, if `verbose` asks for one."""
-        if not self.verbose:
-            yield plan
+        if self._watch is not None or not self.verbose:
+            yield replace(plan, watch=self._watch)
             return
         with progress_on(sys.stderr) as tell:
             yield replace(plan, watch=starts_told(tell))
@@ -188,10 +186,7 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
         return MISSING if words is None else (words,) if isinstance(words, str) else tuple(words)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
-        return open_sequences(
-            X, sequence=self.sequence, order=self.order, weight=self.weight, weights=weights, steps=self.steps,
-            missing=self._missing(),
-        )  # fmt: skip
+        return open_sequences(X, weights=weights, missing=self._missing())
 
     # -- learning more
 

@@ -115,7 +115,7 @@ DOCUMENTS: dict[str, Callable[[Any], Any]] = {
 READERS: dict[str, Callable[[Any], Any]] = {
     "prior": prior_from, "kinds": kinds_from, "fixed": nested_from, "edges": edges_from, "hidden": nested_from,
     "cut": nested_from, "required": edges_from, "forbidden": edges_from, "transitions": nested_from,
-    "first": nested_from, "tied": nested_from, "sequence": nested_from, "order": nested_from, "weight": nested_from,
+    "first": nested_from, "tied": nested_from,
 }  # fmt: skip
 """How settings that JSON cannot hold as they are become documents, and come back."""
 

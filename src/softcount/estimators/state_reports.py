@@ -14,6 +14,7 @@ from softcount.estimators.class_reports import arrow_table
 from softcount.fitted import state_answers
 from softcount.fitted.fitted_states import FittedStates
 from softcount.fitted.surprise import SurpriseMeter
+from softcount.models.base import DeadEnd
 from softcount.sequences import Sequences
 from softcount.table.names import apart, labels
 
@@ -80,8 +81,10 @@ class StateReports:
         fitted, sequences = self._fitted, self._sequences(X)
         meter, table, found = SurpriseMeter.of(fitted.shown), fitted.table(sequences), []
         for chunk in sequences.chunks(table):
-            part = fitted.chain.prepare(chunk)
-            found.append(state_answers.surprises(fitted, meter, chunk, part))
+            try:
+                found.append(state_answers.surprises(fitted, meter, chunk, fitted.chain.prepare(chunk)))
+            except DeadEnd as end:
+                raise end.at(sequences.place(end.row)) from None
         inputs.warn_of_unseen(table)
         return sequences, {key: np.concatenate([part[key] for part in found]) for key in found[0]}
 

@@ -1,0 +1,156 @@
+"""A model of sequences as a person reads it: states or symbols, what follows what, how long it lasts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from softcount.report.model_page import add_notes, column_documents
+from softcount.report.page import Page, key_text
+from softcount.report.plain_text import counted, number, share
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_SYMBOLS = 30
+"""How many symbols have a line on a page; --json has all."""
+
+
+def sequence_page(model: Any) -> Page:
+    """What a model of sequences holds."""
+    page = Page()
+    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model)
+    add_notes(page, model.notes_)
+    return page
+
+
+def sequence_document(model: Any) -> dict[str, Any]:
+    """The same as data."""
+    return _state_document(model) if hasattr(model, "n_states_") else _chain_document(model)
+
+
+# -- hidden states
+
+
+def _add_states(page: Page, model: Any) -> None:
+    fitted, names = model.fitted_, [str(name) for name in model.states_]
+    page.heading(f"A hidden Markov model: {counted(model.n_states_, 'state')}")
+    page.line(f"from {counted(model.counts_.rows, 'step')}, {counted(model.n_parameters_, 'free parameter')}")
+    if model.log_likelihood_ is not None:
+        page.line(f"log-likelihood {model.log_likelihood_:,.3f}, BIC {model.bic():,.1f} (smaller is better)")
+    if fitted.trace:
+        state = "converged" if model.converged_ else "stopped"
+        page.line(f"EM {state} after {counted(model.n_iter_, 'iteration')}{_agreed(model.agreed_)}")
+    page.heading("States")
+    told = [[share(a), share(b), _steps(c)] for a, b, c in _figures(model)]
+    page.grid(
+        ["state", "steps", "first", "stays for"],
+        [[name, *line] for name, line in zip(names, told, strict=True)],
+        right=["steps", "first", "stays for"],
+    )
+    page.heading("What follows (row: state, column: the next)")
+    lines = [[name, *map(share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
+    page.grid(["state", *names], lines, right=names)
+    for key in model.params_:
+        said = fitted.shown.describe(key)
+        page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
+        shown = [said[place] for place in fitted.chain.links.shown]
+        page.grid(["state", "shows"], [[name, words] for name, words in zip(names, shown, strict=True)])
+
+
+def _figures(model: Any) -> list[tuple[float, float, float]]:
+    total = model.occupied_.sum()
+    return list(zip((model.occupied_ / total).tolist(), model.first_.tolist(), model.durations_.tolist(), strict=True))
+
+
+def _agreed(agreed: tuple[int, int] | None) -> str:
+    return "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} starts led here"
+
+
+def _steps(duration: float) -> str:
+    return "for ever" if duration == float("inf") else f"{number(duration)} steps"
+
+
+def _state_document(model: Any) -> dict[str, Any]:
+    fitted, names = model.fitted_, [str(name) for name in model.states_]
+    return {
+        "model": fitted.chain.name,
+        "states": [
+            {"name": name, "share": a, "first": b, "duration": None if c == float("inf") else c, "stationary": d}
+            for name, (a, b, c), d in zip(names, _figures(model), model.stationary().values(), strict=True)
+        ],
+        "transitions": model.transitions_.tolist(),
+        "parameters": {
+            key_text(key): {name: value.tolist() for name, value in own.items()} for key, own in model.params_.items()
+        },
+        "levels": {key_text(key): list(levels) for key, levels in model.levels_.items()},
+        "steps": model.counts_.rows,
+        "free_parameters": model.n_parameters_,
+        "log_likelihood": model.log_likelihood_,
+        "bic": model.bic(),
+        "columns": column_documents(fitted.schema, fitted.missing),
+        "selection": None if model.selection_ is None else model.selection_.to_pylist(),
+        "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
+        "iterations": model.n_iter_,
+        "converged": bool(model.converged_),
+        "agreed": model.agreed_,
+        "interrupted": fitted.interrupted,
+        "notes": list(model.notes_),
+    }
+
+
+def add_odd_steps(page: Page, odd: pa.Table) -> None:
+    """The steps that fit worst, and what makes them odd."""
+    page.heading("Steps that fit worst (nats less likely than is usual)")
+    lines = [
+        [str(line["sequence"]), str(line["step"]), number(line["score"]), f"{line['reason']} (+{number(_top(line))})"]
+        for line in odd.to_pylist()
+    ]
+    page.grid(["sequence", "step", "score", "because of"], lines, right=["step", "score"])
+
+
+def _top(line: dict[str, Any]) -> float:
+    own: float = line[line["reason"]]
+    return own
+
+
+# -- chains
+
+
+def _add_chain(page: Page, model: Any) -> None:
+    symbols = [str(symbol) for symbol in model.symbols_]
+    page.heading(f"A Markov chain of order {model.order_}: {counted(len(symbols), 'symbol')}")
+    page.line(f"from {counted(model.counts_.steps, 'step')}")
+    page.heading("What comes in the long run")
+    shares = sorted(_long_run(model).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
+    page.grid(["after", "share"], [[_context(key), share(value)] for key, value in shares], right=["share"])
+    if model.order_ == 1 and len(symbols) <= MOST_SYMBOLS:
+        page.heading("What follows (row: symbol, column: the next)")
+        names = [str(name) for name in model.next_symbols_]
+        contexts = [_context(key) for key in model.contexts_]
+        lines = [[name, *map(share, row)] for name, row in zip(contexts, model.transitions_.tolist(), strict=True)]
+        page.grid(["after", *names], lines, right=names)
+
+
+def _long_run(model: Any) -> dict[Any, float]:
+    from softcount.errors import DataError
+
+    try:
+        found: dict[Any, float] = model.stationary()
+    except DataError:  # it does not get everywhere, so there is no one long run
+        return {}
+    return found
+
+
+def _context(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _chain_document(model: Any) -> dict[str, Any]:
+    return {
+        "model": "chain",
+        "order": model.order_,
+        "symbols": [str(symbol) for symbol in model.symbols_],
+        "steps": model.counts_.steps,
+        "stationary": {_context(key): value for key, value in _long_run(model).items()},
+        "notes": list(model.notes_),
+    }
