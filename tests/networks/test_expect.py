@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from small_networks import Scope, SmallNetwork, drawn, marginal, random_network, spread, with_holes
+from softcount import BayesNet
 from softcount.errors import DataError
-from softcount.networks import hole_parts, hole_plan
+from softcount.networks import hole_parts, hole_plan, large_rows, row_trees
 from softcount.networks.expect import Expected, RowsWithHoles
 from softcount.networks.graph import Graph
 from softcount.networks.large_rows import LargeRows
@@ -324,6 +326,7 @@ def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPa
 def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hole_plan, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
+    monkeypatch.setattr(row_trees, "MOST_CELLS", 1)
     for seed in range(4):
         case = random_case(seed, extras=seed % 3, rows=300)
         right, _ = by_hand(case)
@@ -340,6 +343,48 @@ def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkey
         again = case.expect()
         assert found.log_likelihood == again.log_likelihood
         np.testing.assert_array_equal(found.counts[0], again.counts[0])
+
+
+@pytest.mark.parametrize("tree", [None, "large"])
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    if tree is None:
+        monkeypatch.setattr(LargeRows, "tree", None)
+    monkeypatch.setattr(large_rows, "WORTH_A_TREE", 0)
+    case = random_case(seed, extras=0, rows=60)
+    right, _ = by_hand(case)
+    found = case.expect()
+    assert found.sampled == 0
+    assert found.log_likelihood == pytest.approx(right.log_likelihood, rel=1e-12)
+    for one, other in zip(found.counts, right.counts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+
+
+def test_some_rows_have_trees_and_the_others_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(LargeRows, "tree", None)
+    monkeypatch.setattr(row_trees, "MOST_CELLS", 12)
+    case = random_case(1, extras=0, rows=300)
+    right, _ = by_hand(case)
+    found = case.expect()
+    assert 0 < found.sampled < (case.codes < 0).any(axis=1).sum()
+    total = case.weights.sum()
+    for one, other in zip(found.counts, right.counts, strict=True):
+        np.testing.assert_allclose(one.sum(), total, rtol=1e-12)
+        np.testing.assert_allclose(one, other, atol=0.02 * total)
+    assert abs(found.log_likelihood / right.log_likelihood - 1) < 0.03
+
+
+def test_a_fit_says_of_how_many_rows_it_knows_by_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"a": ["x", "y", None, "x"], "b": ["x", None, "y", "y"], "c": ["x", "y", "y", None]}
+    edges = [("a", "b"), ("b", "c"), ("a", "c")]
+    assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
+    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(LargeRows, "tree", None)
+    assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
+    monkeypatch.setattr(row_trees, "MOST_CELLS", 1)
+    assert any(note.startswith("3 rows show too little") for note in BayesNet(edges).fit(rows).notes_)
 
 
 def test_a_network_too_dense_for_a_junction_tree_is_sampled() -> None:

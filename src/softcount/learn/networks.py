@@ -76,6 +76,7 @@ def learned(  # noqa: PLR0913 - what a fit is made of
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         found += [climb_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
+        found += model.guessed_notes(ready)
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)

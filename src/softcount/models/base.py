@@ -206,6 +206,10 @@ class GraphModel(Model):
         """What is to be said of groups that no row is in."""
         return []
 
+    def guessed_notes(self, ready: Sequence[Any]) -> list[str]:
+        """What is to be said of how EM guessed in these rows, where that was not exact."""
+        return []
+
     @abstractmethod
     def drawn_start(self, ready: Any, imagined: Imagined, rng: np.random.Generator) -> Params:
         """Parameters to climb from, in which the levels of what is hidden differ; nothing is impossible in them."""

@@ -365,6 +365,13 @@ class Net(GraphModel):
                 notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
         return notes
 
+    def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
+        rows = sum(part.holes.plan.large.sampled for part in ready) if self.places else 0
+        if not rows:
+            return []
+        said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
+        return [f"{said} too little for exact sums: what EM adds for them, and their likelihood, is by Gibbs sampling."]
+
     def likelihood_told(self, counts: Counts, params: Params) -> float | None:
         return None if self.stacks else self.nodes.completed(counts, params)
 

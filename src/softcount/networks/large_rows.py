@@ -1,4 +1,4 @@
-"""Rows with parts too large to be summed by themselves: by junction tree of the whole network, or else by sampling."""
+"""Rows with parts too large to be summed by themselves: by a tree of the network, by trees of their own, or sampled."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from softcount.networks.graph import Graph
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.loaded_tree import LoadedTree
 from softcount.networks.row_evidence import Evidence
+from softcount.networks.row_trees import RowTrees
 from softcount.networks.sampled_lanes import SampledLanes
 
 MOST_CELLS = 2**24
 """The largest junction tree: 128 megabytes for a row, a few times over, and a second or so."""
+
+WORTH_A_TREE = 2**14
+"""Cells of that tree, for each node, from which rows get trees of their own: one takes some milliseconds."""
 
 CHAINS = 8
 """Gibbs chains for each row that is sampled."""
@@ -64,7 +68,7 @@ class LargeRows:
         ]
         own = dict(zip(self.extras, factors, strict=True))
         constant = own.pop((), np.zeros((len(self.codes), 1)))[:, 0]
-        found = self._sampled(shaped, own) if self.tree is None else self._exact(self.tree, shaped, own)
+        found = self._one_by_one(shaped, own) if self._own_tree.any() else self._together(shaped, own)
         by_scope = dict(zip(own, found.posteriors, strict=True))
         by_scope[()] = np.where(found.logs > -np.inf, 1.0, 0.0)[:, None]
         counts = [count.reshape(-1, size) for count, size in zip(found.counts, self.sizes, strict=True)]
@@ -82,7 +86,41 @@ class LargeRows:
     @property
     def sampled(self) -> int:
         """How many rows have to be sampled."""
-        return len(self.codes) if len(self.codes) and self.tree is None else 0
+        return int((~self._own_tree).sum()) if len(self.codes) and self.tree is None else 0
+
+    @cached_property
+    def _own_tree(self) -> np.ndarray:
+        """Which rows have a tree of what they do not show.
+
+        None where numbers speak of nodes together, or the tree of the whole network costs less.
+        """
+        light = self.tree is not None and self.tree.cells <= WORTH_A_TREE * len(self.sizes)
+        return np.zeros(len(self.codes), bool) if light or any(self.extras) else self.row_trees.exact
+
+    @cached_property
+    def row_trees(self) -> RowTrees:
+        return RowTrees(self.graph, self.sizes, self.codes, self.weights)
+
+    @cached_property
+    def _others(self) -> LargeRows:
+        """The rows that have no tree of their own."""
+        rows = np.flatnonzero(~self._own_tree)
+        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows])
+
+    def _one_by_one(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
+        """Each row by a tree of what it does not show, the others together."""
+        exact = self.row_trees.expect(tables)
+        if self._own_tree.all():
+            return LargeShare(exact.counts, exact.logs, [])
+        rest = self._others._together(tables, factors)
+        logs = exact.logs.copy()
+        logs[~self._own_tree] = rest.logs
+        counts = [own + more.reshape(own.shape) for own, more in zip(exact.counts, rest.counts, strict=True)]
+        return LargeShare(counts, logs, [])
+
+    def _together(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
+        """By the tree of the whole network, or sampled where that is too large."""
+        return self._sampled(tables, factors) if self.tree is None else self._exact(self.tree, tables, factors)
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
