@@ -17,7 +17,7 @@ from celled import binned, cell_density, kernelled
 from exact import multinormals, normals, part_of, solve
 from mixed_parts import mixed_density, mixed_height, mixed_step
 from shaped import gamma_density, gammas, student_height, students
-from worded import text_density, text_fit
+from worded import sequence_density, sequence_fit, text_density, text_fit
 
 Cells = Sequence[Any]
 Group = dict[str, Any]
@@ -49,6 +49,8 @@ def log_density(family: Any, cell: Any, group: Group, levels: Sequence[Any] = ()
     """The log-density of one cell; nothing there says nothing."""
     if family.name == "text":
         return text_density(family.model, cell, group, levels)
+    if family.name == "markov":
+        return sequence_density(family.order, cell, group, levels)
     if family.name == "spiked":
         return _spiked(family, cell, group, levels)
     return DENSITIES[family.name](cell, group, levels)
@@ -255,6 +257,8 @@ def estimate(
         return text_fit(family.model, cells, members, prior, how, levels)
     if family.counts_points:
         return (kernelled if family.name == "kde" else binned)(family, cells, members, prior, how, levels)
+    if family.name == "markov":
+        return sequence_fit(family.order, cells, members, prior, how, levels)
     return ESTIMATES[family.name](cells, members, prior, how, levels)
 
 

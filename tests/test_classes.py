@@ -42,6 +42,9 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
     if example.title == "text-bernoulli":
         documents = [" ".join(words) for n in range(len(levels) + 1) for words in combinations(levels, n)]
         return math.fsum(math.exp(oracle.log_density(family, x, group, levels)) * of(x) for x in documents)
+    if family.name == "markov":  # one step: a context as often as it is there, and what follows it
+        cells = np.ndindex(group["probability"].shape)
+        return math.fsum(group["often"][at[0]] * group["probability"][at] * of(at) for at in cells)
     if family.discrete or one_by_one(example):
         return math.fsum(p * of(level) for level, p in zip(levels, group["probability"], strict=True) if p > 0)
     if family.name == "binomial":
@@ -65,7 +68,7 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
 
 def one_by_one(example: Example) -> bool:
     """Whether rows hold several counts or words, each a draw of its own."""
-    return example.title in ("multinomial", "text")
+    return example.title in ("multinomial", "text") or example.family.name == "markov"
 
 
 def reference(name: str, group: dict[str, Any]) -> Any:
@@ -82,6 +85,8 @@ def reference(name: str, group: dict[str, Any]) -> Any:
 
 def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -> Any:
     """The log-density of a cell; of a block of counts, that of one count."""
+    if example.family.name == "markov":
+        return math.log(group["probability"][cell])
     if one_by_one(example):
         return math.log(group["probability"][list(levels).index(cell)])
     if example.family.discrete or example.family.counts_points or example.family.name in ("binomial", "text"):
@@ -108,7 +113,7 @@ def test_influence_is_the_divergence_from_the_fit_of_one_class(example):
             def ratio(cell: Any, group: Any = group, whole: Any = whole, levels: Any = levels) -> Any:
                 return one_count(example, cell, group, levels) - one_count(example, cell, whole, levels)
 
-            words = group["length"] if example.title == "text" else 1.0  # of a usual document
+            words = group.get("length", 1.0) if one_by_one(example) else 1.0  # of a usual document
             assert far[g] == pytest.approx(words * expectation(example, model, key, group, ratio), abs=2e-6)
 
 

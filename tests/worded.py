@@ -71,3 +71,64 @@ def _shares(counts: Sequence[float], prior: float, how: str) -> list[float]:
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
+
+
+# -- sequences of characters
+
+
+def _transitions(cell: str, order: int) -> list[tuple[str, str]]:
+    """What stands before each character, the beginning being a blank of its own, and the character."""
+    found = []
+    for place, symbol in enumerate(cell):
+        before = cell[max(0, place - order) : place]
+        found.append((before.rjust(order, "^"), symbol))
+    return found
+
+
+def _contexts(words: Sequence[str]) -> dict[str, list[str]]:
+    """The steps after each context, as the words of a column have them."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        *before, symbol = word.split(" \u2192 ")
+        found.setdefault("".join(step or "^" for step in before), []).append(symbol)
+    return found
+
+
+def sequence_density(order: int, cell: str | None, group: Group, words: Sequence[str]) -> float:
+    """The log-probability of a sequence of so many steps."""
+    contexts = _contexts(words)
+    places = {context: at for at, context in enumerate(contexts)}
+    total, met = 0.0, [[0] * len(after) for after in contexts.values()]
+    for before, symbol in _transitions(cell or "", order):
+        if before not in places or symbol not in contexts[before]:
+            continue
+        at, next_one = places[before], contexts[before].index(symbol)
+        if "alpha" in group:
+            own = group["alpha"][at]
+            total += math.log(own[next_one] + met[at][next_one]) - math.log(math.fsum(own) + sum(met[at]))
+            met[at][next_one] += 1
+        else:
+            total += _log(group["probability"][at][next_one])
+    return total
+
+
+def sequence_fit(
+    order: int, cells: Sequence[Any], members: Sequence[Sequence[float]], prior: float, how: str, words: Sequence[str]
+) -> list[Group]:
+    """Each group's parameters from its sequences and `prior` imagined steps to each after every context."""
+    contexts = _contexts(words)
+    groups, found = range(len(members[0])), []
+    there = [(cell, row) for cell, row in zip(cells, members, strict=True) if cell is not None]
+    moves = [(_transitions(cell, order), row) for cell, row in there]
+    whole = [math.fsum(row[g] for _, row in there) for g in groups]
+    totals = [math.fsum(row[g] * len(pairs) for pairs, row in moves) for g in groups]
+    for g in groups:
+        table = [
+            [math.fsum(row[g] * pairs.count((before, symbol)) for pairs, row in moves) for symbol in after]
+            for before, after in contexts.items()
+        ]
+        length = totals[g] / whole[g] if whole[g] else (sum(totals) / sum(whole) if sum(whole) else 0.0)
+        often = _shares([math.fsum(row) for row in table], 0.0, "ml")
+        group = {"probability": [_shares(row, prior, how) for row in table], "length": length, "often": often}
+        found.append(group | {"alpha": [[n + prior for n in row] for row in table]})
+    return found

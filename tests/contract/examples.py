@@ -40,7 +40,7 @@ def laws(example: Any) -> Any:
     return settings(LAWS, max_examples=TRIES or 6) if example.family.exact else LAWS
 
 
-TYPES = {"levels": pa.string(), "documents": pa.string(), "counts": pa.int64()}
+TYPES = {"levels": pa.string(), "documents": pa.string(), "sequences": pa.string(), "counts": pa.int64()}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Example:
     @property
     def needs_values(self) -> bool:
         """Whether the family refuses a table without any level or word."""
-        return self.family.needs_levels or self.plain.cells[0].what == "documents"
+        return self.family.needs_levels or self.plain.cells[0].what in ("documents", "sequences")
 
     @property
     def climbs(self) -> bool:
@@ -133,6 +133,7 @@ def cell(cells: families.examples.Cells, unit: tuple[float, float]) -> Any:
     return {
         "levels": st.sampled_from(cells.among or ("",)),
         "documents": st.lists(st.sampled_from(cells.among or ("",)), max_size=6).map(" ".join),
+        "sequences": st.lists(st.sampled_from(cells.among or ("",)), max_size=6).map("".join),
         "counts": st.integers(0, cells.most),
         "reals": steps.map(lambda step: (offset + step / 16) * scale),
         "positives": steps.map(lambda step: float(np.exp(step / 64)) * scale),

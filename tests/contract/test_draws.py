@@ -10,6 +10,7 @@ import pytest
 import oracle
 from contract.checking import worked
 from contract.examples import Example, every_example
+from softcount.text.transitions_of import transition_block
 
 DRAWS = 40_000
 
@@ -22,7 +23,11 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
     rng = np.random.default_rng(20)
     for leaf in model.model.leaves:
         for g in range(2):
-            drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
+            if leaf.family.name == "markov":  # which steps a context has is in its setting
+                every = leaf.family.draw_columns(model.params[leaf.key], leaf.setting, np.full(DRAWS // 8, g), rng)
+                drawn = transition_block(every[0], leaf.family.reads, "line")
+            else:
+                drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
             group = {name: value[g] for name, value in model.params[leaf.key].items()}
             check_draws(leaf, drawn, group, g)
 
@@ -34,6 +39,8 @@ def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> No
         check_shares(drawn.sum(axis=0), group["probability"])
     elif leaf.family.name == "text":
         check_documents(leaf, drawn, group)
+    elif leaf.family.name == "markov":
+        check_transitions(leaf, drawn, group)
     elif leaf.family.name == "binomial":
         share = group["probability"]
         check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
@@ -64,6 +71,16 @@ def check_documents(leaf: Any, drawn: Any, group: oracle.Group) -> None:
         whole = counts[1:].sum()
         assert abs(whole - DRAWS * group["length"]) <= 6 * np.sqrt(DRAWS * group["length"])
     assert np.all(np.abs(counts[1:] - whole * shares) <= 6 * np.sqrt(whole * shares * (1 - shares)) + 1e-9)
+
+
+def check_transitions(leaf: Any, drawn: Any, group: oracle.Group) -> None:
+    """After every context its steps in their shares, and as many in all as the group's sequences usually have."""
+    places = leaf.setting.levels.columns(drawn.words)
+    counts = np.bincount(places[drawn.ids], drawn.counts, minlength=len(leaf.setting.levels))
+    whole = drawn.n_documents * group["length"]
+    assert abs(counts.sum() - whole) <= 6 * np.sqrt(whole)
+    for row, shares in zip(counts.reshape(group["probability"].shape), group["probability"], strict=True):
+        assert np.all(np.abs(row - row.sum() * shares) <= 6 * np.sqrt(row.sum() * shares * (1 - shares)) + 1e-9)
 
 
 def check_steps(drawn: np.ndarray, cdf: Any) -> None:

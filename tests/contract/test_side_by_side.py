@@ -26,7 +26,7 @@ from softcount.table import open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 SETS = 4
-NO_PRODUCTS = {"student", "spiked", "mixed", "mixed_block", "gamma", "joint", "text", "histogram", "cut"}
+NO_PRODUCTS = {"student", "spiked", "mixed", "mixed_block", "gamma", "joint", "text", "markov", "histogram", "cut"}
 """Families whose scores are no product of features, or not of few."""
 
 

@@ -25,6 +25,7 @@ NAMED = {
     "multinormal": {"mean", "covariance"},
     "multinomial": {"probability"},
     "text": {"probability", "length"},
+    "markov": {"probability", "length", "often"},
     "binomial": {"probability"},
     "gamma": {"mean", "shape"},
     "student": {"mean", "spread", "freedom"},
@@ -59,6 +60,9 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
             assert all(params[name].shape == (2,) for name in set(params) - {"probability", "edges"})
         elif example.family.name == "text":
             assert params["probability"].shape == (2, len(model.levels[key])) and params["length"].shape == (2,)
+        elif example.family.name == "markov":
+            contexts = 4 if example.family.order == 1 else 13
+            assert params["probability"].shape == (2, contexts, 3) and params["often"].shape == (2, contexts)
         elif example.family.name == "multinormal":
             d = len(example.columns)
             assert params["mean"].shape == (2, d) and params["covariance"].shape == (2, d, d)
@@ -110,6 +114,8 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "poisson": 2,
         "multinomial": 2 * 2,
         "text": 2 * 3,
+        "markov": 2 * 4 * 2,
+        "markov-2": 2 * 13 * 2,
         "text-bernoulli": 2 * 4,
         "binomial": 2,
         "normal": 4,

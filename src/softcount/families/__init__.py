@@ -17,6 +17,7 @@ from softcount.families.joint import Joint
 from softcount.families.kernel_family import KernelFamily
 from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
+from softcount.families.markov import Markov
 from softcount.families.mixed import Mixed
 from softcount.families.multinomial import Multinomial
 from softcount.families.multinormal import Multinormal
@@ -55,6 +56,7 @@ __all__ = [
     "KernelFamily",
     "Linear",
     "LogNormal",
+    "Markov",
     "Mixed",
     "Multinomial",
     "Multinormal",

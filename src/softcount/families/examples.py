@@ -17,11 +17,12 @@ SCALES: Units = (1.0, 1.0, 3e-7, 1e-100, 1e100)
 class Cells:
     """What the cells of a column may be.
 
-    "levels" are some of `among`, "documents" are made of the words `among`, "counts" are whole numbers up to `most`.
+    "levels" are some of `among`, "documents" are made of the words `among` and "sequences" of the characters,
+    "counts" are whole numbers up to `most`.
     "reals" lie around one of `offsets`, "positives" are above zero, "waits" 0 or more, all in units of one of `scales`.
     """
 
-    what: Literal["levels", "documents", "counts", "reals", "positives", "waits"]
+    what: Literal["levels", "documents", "sequences", "counts", "reals", "positives", "waits"]
     among: tuple[str, ...] = ()
     most: int = 30
     offsets: Units = OFFSETS

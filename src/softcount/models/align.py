@@ -18,6 +18,7 @@ from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
 from softcount.table.text_columns import WORDLESS
 from softcount.text import Reading, Words
+from softcount.text.transitions_of import all_transitions
 
 Fitted = Any
 
@@ -199,6 +200,7 @@ def with_united_words(spec: Field, other: Field) -> Field:
                 "Give both the same with kinds."
             )
     words = united_words(spec.levels, other.levels)
+    words = all_transitions(words, spec.reading.ngrams[0]) if spec.reading.analyzer == "steps" else words
     said, _, counted = spec.why.rpartition("; ")
     why = f"{said}; {len(words):,} different words" if counted.endswith(" different words") else spec.why
     return replace(spec, levels=words, why=why)

@@ -181,10 +181,12 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan]
 
 
 def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
-    if cells is CellType.NESTED and request.kinds.get(key) != IGNORE:
+    said = request.kinds.get(key)
+    sequences = isinstance(said, Reading) and said.analyzer == "steps"
+    if cells is CellType.NESTED and said != IGNORE and not sequences:
         raise DataError(
             f"{wording.column(key)} holds nested or binary values, which cannot be modelled. "
-            f"Leave it out: --kind {key}=ignore"
+            f"Leave it out: --kind {key}=ignore. Lists of steps are sequences: --kind {key}=markov"
         )
 
 

@@ -417,8 +417,7 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
     for piece in table.source.pieces({name: CELLS}):
         if piece.start <= row < piece.start + piece.n_rows:
             cell = piece.load()[name].slice(row - piece.start, 1)
-            found: str | None = text_columns.documents_of(key, cell, table.words)[0].as_py()
-            return found
+            return text_columns.written(key, cell, table.words)
     return None
 
 

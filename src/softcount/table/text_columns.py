@@ -18,6 +18,7 @@ from softcount.table.column_plan import ColumnPlan
 from softcount.table.labels import SideColumns
 from softcount.table.schema import MISSING, Field, Key, Kind
 from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of
+from softcount.text.transitions_of import all_transitions, transition_block
 
 Map = Callable[..., Iterable[Any]]
 """How work is done over pieces: `map` itself, or the `map` of a pool of threads."""
@@ -84,7 +85,11 @@ class TextColumn:
     def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
         """Choose the words, once all are gathered. Where some were given up on the way, documents are read again."""
         self.chosen = gathered.chosen()
-        self.words, self.places = self.chosen.words, _places(self.chosen.columns)
+        columns = self.chosen.columns
+        if self.reading.analyzer == "steps":
+            every = all_transitions(self.chosen.words, self.reading.ngrams[0])
+            columns, self.chosen = every.columns(gathered.words), replace(self.chosen, words=every)
+        self.words, self.places = self.chosen.words, _places(columns)
         self.lost = gathered.lost
         if not gathered.given_up:
             self.held, self.complete = held, complete
@@ -106,7 +111,12 @@ def bag_holes(bag: Any) -> tuple[int, int]:
 
 def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -> tuple[WordBlock, np.ndarray]:
     """The words of a column's cells, and which of the cells are documents."""
+    if reading.analyzer == "steps" and cell_type(flat(column).type) is CellType.NESTED:
+        rows = flat(column).to_pylist()
+        return transition_block(rows, reading, key), np.array([row is not None for row in rows], dtype=bool)
     cells = documents_of(key, column, missing)
+    if reading.analyzer == "steps":
+        return transition_block(cells.to_pylist(), reading, key), filled(cells.is_valid(), False)
     return block_of(cells, reading), filled(cells.is_valid(), False)
 
 
@@ -144,6 +154,15 @@ def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
     if not missing.trim and missing.missing == frozenset(MISSING):
         return column
     return without_marks(column, missing.missing)
+
+
+def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
+    """The only cell of a column as it was written; the steps of a sequence with blanks between them."""
+    if cell_type(flat(cell).type) is CellType.NESTED:
+        steps = cell[0].as_py()
+        return None if steps is None else " ".join("?" if step is None else str(step) for step in steps)
+    found: str | None = documents_of(key, cell, missing)[0].as_py()
+    return found
 
 
 def without_marks(column: Any, marks: frozenset[str]) -> Any:

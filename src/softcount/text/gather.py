@@ -147,6 +147,11 @@ class Gathered:
         self._prune()
         return ids
 
+    @property
+    def words(self) -> Words:
+        """All words that are held, in the order they were met."""
+        return self._words.words()
+
     def _make_room(self) -> None:
         """Zeros for the words that are new."""
         more = len(self._words) - len(self.counts)

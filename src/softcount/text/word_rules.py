@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from softcount.errors import DataError
 
-Analyzer = Literal["word", "char", "char_wb"]
+Analyzer = Literal["word", "char", "char_wb", "steps"]
 
 WORD = r"(?u)\b\w\w+\b"
 """Two or more letters, digits or underscores in a row."""
@@ -65,7 +65,7 @@ class Reading:
     def __post_init__(self) -> None:
         for name in ("lowercase", "min_df", "max_df", *LEAST):
             self._put(name, _plain(getattr(self, name)))
-        if self.analyzer not in ("word", "char", "char_wb"):
+        if self.analyzer not in ("word", "char", "char_wb", "steps"):
             raise DataError(f"analyzer={self.analyzer!r} is not known. Use 'word', 'char' or 'char_wb'.")
         self._check_ngrams()
         self._check_stop_words()

@@ -1,0 +1,324 @@
+"""Markov: a column of sequences, each step of which depends on the steps before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from softcount.errors import DataError, ModelFileError
+from softcount.families.answering import Columns, Rng
+from softcount.families.base import Family, register, scalar_prior
+from softcount.families.categorical import estimated, imagined_counts
+from softcount.families.examples import Cells, example
+from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.text_family import Text, evidence, marking, spoken
+from softcount.numerics.late_scipy import entr, gammaln, xlogy
+from softcount.numerics.logspace import log_rising
+from softcount.numerics.twofold import Twofold
+from softcount.table.schema import Field, Kind
+from softcount.text import Reading, Words
+from softcount.text.transitions_of import TO, symbols_behind, symbols_in
+
+LONGEST = 8
+"""The largest order."""
+MOST_STEPS = 1e7
+"""Steps of a usual sequence, in a model file."""
+WORDS = r"\S+"
+"""What a step is where text is read as words."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Markov(Family):
+    """A sequence of steps, each drawn as the `order` steps before it tell; the beginning is a step of its own.
+
+    A cell is a list of steps, or text that is read as `characters` or as `words` apart by blanks. A column is a sparse
+    matrix: 1 for a sequence that is there, then how often it has each transition. Statistics are the number of
+    sequences and that of each transition; parameters are (groups x contexts x steps) shares of what comes next. A
+    missing step is no evidence, nor is one that was never met; how long sequences are is not modelled.
+    """
+
+    order: int = 1
+    steps: Literal["characters", "words"] = "characters"
+
+    name = "markov"
+    kind = Kind.TEXT
+    stack = "bag"
+    rows_first = True
+    counted = True
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+
+    def __post_init__(self) -> None:
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LONGEST:
+            raise DataError(
+                f"order={self.order!r}: the order of a column of sequences is a number from 1 to {LONGEST}."
+            )
+        if self.steps not in ("characters", "words"):
+            raise DataError(f"steps={self.steps!r} is not known. Text is read as 'characters' or as 'words'.")
+
+    @property
+    def reads(self) -> Kind | Reading:
+        pattern = WORDS if self.steps == "words" else None
+        return Reading("steps", (self.order, self.order), pattern, lowercase=False)
+
+    set_up = Text.set_up
+    width = Text.width
+    takes = Text.takes
+    _kept_levels = Text._kept_levels
+    _moved = Text._moved
+    by_document = False
+
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...] | None:
+        return self._shape(len(setting.levels)) if name == "probability" else None
+
+    def _shape(self, transitions: int) -> tuple[int, int]:
+        """How many contexts there are, and how many steps may follow each."""
+        steps = symbols_behind(transitions, self.order)
+        return (transitions // steps if steps else 0), steps
+
+    def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
+        """Sequences of every group, and (groups x contexts x steps) counts."""
+        counts = np.maximum(stats.value, 0.0)
+        return counts[:, 0], self._blocks(counts[:, 1:])
+
+    def _blocks(self, table: np.ndarray) -> np.ndarray:
+        return table.reshape(*table.shape[:-1], *self._shape(table.shape[-1]))
+
+    def features(self, column: Any, setting: Setting) -> Any:
+        return column
+
+    def base(self, column: Any) -> np.ndarray | float:
+        return 0.0
+
+    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
+        """How many known transitions each sequence has: what `entropy` is of."""
+        whole = np.ones(column.shape[1])
+        whole[0] = 0.0
+        return np.asarray(column @ whole)
+
+    # -- learning
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        steps = self._shape(len(setting.levels))[1]
+        return {"alpha": np.full(len(setting.levels), scalar_prior(prior, self, max(steps, 1), setting.groups))}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        sequences, counts = self._split(stats)
+        alpha = self._blocks(hyper["alpha"])
+        total, mass = counts.sum(axis=(1, 2)), sequences.sum()
+        usual = total.sum() / mass if mass > 0 else 0.0
+        length = np.where(sequences > 0, total / np.where(sequences > 0, sequences, 1.0), usual)
+        more = {"alpha": counts + alpha} if how == "predictive" else {}
+        often = estimated(counts.sum(axis=-1), np.zeros(counts.shape[1]), "ml", self.name)
+        return {"probability": estimated(counts, alpha, how, self.name), "length": length, "often": often, **more}
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
+
+    def natural(self, params: Params) -> np.ndarray:
+        shares = params["probability"].reshape(len(params["probability"]), -1)
+        with np.errstate(divide="ignore"):
+            logs = np.maximum(np.log(shares), CLAMPED)
+        return np.concatenate([np.zeros((len(shares), 1)), logs], axis=1)
+
+    def is_product(self, params: Params) -> bool:
+        return "alpha" not in params
+
+    def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
+        if "alpha" not in params:
+            return np.asarray(column @ self.natural(params).T)
+        from scipy import sparse
+
+        alpha, steps = params["alpha"], params["alpha"].shape[2]
+        cells = column[:, 1:].tocoo()
+        flat = alpha.reshape(len(alpha), -1)
+        shape = (column.shape[0], alpha.shape[1])
+        contexts = sparse.csr_matrix((cells.data, (cells.row, cells.col // steps)), shape=shape).tocoo()
+        out = np.empty((column.shape[0], len(alpha)))
+        for g, own in enumerate(flat):
+            met = np.asarray(log_rising(own[cells.col], cells.data))
+            seen = np.asarray(log_rising(alpha[g].sum(axis=-1)[contexts.col], contexts.data))
+            out[:, g] = np.bincount(cells.row, met, len(out)) - np.bincount(contexts.row, seen, len(out))
+        return out
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        return float(xlogy(self._split(stats)[1], params["probability"]).sum())
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        imagined = self._blocks(imagined_counts(hyper, how))
+        return np.asarray(xlogy(imagined, params["probability"]).sum(axis=(-1, -2)))
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        counts = self._split(stats)[1] + self._blocks(imagined_counts(hyper, how))
+        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        counts = self._split(stats)[1]
+        alpha = np.broadcast_to(self._blocks(hyper["alpha"]), counts.shape)
+        seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
+        return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        alpha = hyper["alpha"]
+        steps = max(self._shape(alpha.shape[-1])[1], 1)
+        return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / steps)}
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        from softcount.priors import Dirichlet
+
+        return Dirichlet(self._split(stats)[1] + self._blocks(hyper["alpha"]))
+
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        contexts, steps = self._shape(len(setting.levels))
+        return groups * columns * contexts * max(steps - 1, 0)
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        """Of a usual sequence, contexts being as frequent as in it."""
+        table, often = params["probability"], self._often(params)
+        whole = np.tensordot(shares, often[:, :, None] * table, 1)
+        whole = whole / np.maximum(whole.sum(axis=-1, keepdims=True), SMALLEST)
+        own, all_of = (np.log(np.where(part > 0, part, 1.0)) for part in (table, whole))
+        nats = (often[:, :, None] * table * (own - all_of)).sum(axis=(1, 2))
+        return np.asarray(params.get("length", np.ones(len(table))) * nats)
+
+    def entropy(self, params: Params) -> np.ndarray:
+        """Of one step: a sequence's length is not modelled."""
+        return np.asarray((self._often(params) * entr(params["probability"]).sum(axis=-1)).sum(axis=-1))
+
+    def _often(self, params: Params) -> np.ndarray:
+        """(groups x contexts) the share of each context; all alike where sequences were never counted."""
+        table = params["probability"]
+        return params.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
+
+    def check_params(self, params: Params) -> str | None:
+        length = params.get("length", np.zeros(1))
+        if not ((length >= 0) & (length <= MOST_STEPS)).all():
+            return "its sequences have no sensible length"
+        return Family.check_params(self, params)
+
+    def seen(self, stats: Twofold) -> np.ndarray | None:
+        return None
+
+    # -- what it says
+
+    @property
+    def title(self) -> str:
+        return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        """The transitions that most set each group apart from all of them."""
+        flat = params["probability"].reshape(len(params["probability"]), -1)
+        return [spoken(setting.levels, row) for row in marking(flat)]
+
+    def refuse_query(self, column: Any) -> None:
+        raise DataError(f"{column!r} holds sequences, which cannot be asked for: sample() draws some.")
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
+        raise NotImplementedError("sequences are drawn with the names of their steps: draw_columns")
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        """Drawn sequences as text, each about as long as its group's usually are."""
+        symbols = symbols_in([str(word) for word in setting.levels])
+        if not symbols:
+            return [["" for _ in groups]]
+        after = _after(setting.levels, len(symbols))
+        edges = np.cumsum(params["probability"], axis=-1)
+        lengths = rng.poisson(params.get("length", np.ones(len(edges)))[groups])
+        joint = "" if self.steps == "characters" and all(len(symbol) == 1 for symbol in symbols) else " "
+        return [[joint.join(self._drawn(edges[g], after, n, rng)) for g, n in zip(groups, lengths, strict=True)]]
+
+    def _drawn(
+        self, edges: np.ndarray, after: dict[tuple[str, ...], tuple[int, list[str]]], n: int, rng: Rng
+    ) -> list[str]:
+        context = ("",) * self.order
+        out: list[str] = []
+        for _ in range(n):
+            block, names = after[context[-self.order :]]
+            at = int(np.searchsorted(edges[block], rng.random() * edges[block, -1], "right"))
+            out.append(names[min(at, len(names) - 1)])
+            context = (*context, out[-1])
+        return out
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        """One feature for each transition of a sequence that is there."""
+        weights = self.natural(params)
+        return weights[:, 1:], weights[:, 0]
+
+    def words_of(self, setting: Setting) -> Any:
+        return TransitionFigures(setting.levels, self)
+
+    # -- in files
+
+    @property
+    def word_model(self) -> str | None:
+        return self.name
+
+    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
+        if kept is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
+            raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of sequences.")
+        levels = specs[0].levels
+        if len(levels) and not _regular(levels, *self._shape(len(levels))):
+            raise ModelFileError(f"column {specs[0].key!r} does not have every transition between its steps.")
+        return levels
+
+
+def _regular(levels: Words, contexts: int, steps: int) -> bool:
+    """Whether transitions come context by context, each with the same steps after it."""
+    if not steps:
+        return False
+    pairs = [word.rpartition(TO) for word in levels]
+    names = [after for _, _, after in pairs[:steps]]
+    blocks = ([pairs[at * steps + place] for place in range(steps)] for at in range(contexts))
+    return all(len({before for before, _, _ in block}) == 1 and [x[2] for x in block] == names for block in blocks)
+
+
+def _after(levels: Sequence[object], steps: int) -> dict[tuple[str, ...], tuple[int, list[str]]]:
+    """By context, its place among contexts and the steps that may follow."""
+    found = {}
+    words = [str(word) for word in levels]
+    for at in range(0, len(words), steps):
+        block = [word.split(TO) for word in words[at : at + steps]]
+        found[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionFigures:
+    """What there is to say of single transitions."""
+
+    words: Sequence[object]
+    family: Markov
+    once: ClassVar[bool] = False
+
+    def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
+        """Every transition's, as the model would see two classes, of these statistics; `hyper` is of one class."""
+        how = "mean" if how == "predictive" else how
+        own, other = (self.family.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.log(own) - np.log(other)
+        return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+    def evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """Every transition's, among all transitions."""
+        return evidence(here[1:], there[1:], (float(here[1:].sum()), float(there[1:].sum())))
+
+    def scores(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """(groups x transitions) what each of a sequence adds to its log-probability, from private parameters."""
+        if "alpha" not in params:
+            return np.asarray(counts * self.family.natural(params)[:, places + 1])
+        alpha, steps = params["alpha"], params["alpha"].shape[2]
+        flat, totals = alpha.reshape(len(alpha), -1)[:, places], alpha.sum(axis=-1)[:, places // steps]
+        of = np.bincount(places // steps, counts, minlength=alpha.shape[1])[places // steps]
+        each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
+        return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
+
+
+_LINES = ["aba", "bba", None, "cab", "", "aabb", "cc"]
+EXAMPLES = tuple(
+    example(family, "line", _LINES, Cells("sequences", ("a", "b", "c"))) for family in (Markov(), Markov(order=2))
+)
