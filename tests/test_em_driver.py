@@ -30,7 +30,7 @@ def one_start(**how: Any) -> Any:
 
 
 def test_overlapping_components_are_climbed_to_the_top_in_a_tenth_of_the_maps() -> None:
-    rows = overlapping()
+    rows = overlapping(6_000)
     near = one_start().fit(rows)  # the default settings
     top = one_start(tol=1e-15, max_iter=3000).fit(rows)
     assert near.converged_ and top.converged_
@@ -68,8 +68,8 @@ def test_no_tolerance_takes_every_map_and_no_leap() -> None:
 
 def test_leaps_of_correlated_blocks_save_maps() -> None:
     rng = np.random.default_rng(4)
-    own = rng.random(600) < 0.5
-    block = rng.normal(size=(600, 2)) @ [[1.0, 0.5], [0.0, 1.0]] + np.where(own, 0.0, 1.7)[:, None]
+    own = rng.random(300) < 0.5
+    block = rng.normal(size=(300, 2)) @ [[1.0, 0.5], [0.0, 1.0]] + np.where(own, 0.0, 1.7)[:, None]
     how = {"kinds": {(0, 1): Multinormal()}, "n_init": 1, "random_state": 1, "max_iter": 6000}
     plain, leaping = (sc.Mixture(2, accelerate=word, **how).fit(block) for word in (False, True))
     assert leaping.n_iter_ * 3 < plain.n_iter_

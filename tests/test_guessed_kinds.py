@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.model_selection import cross_val_predict
 
 import softcount as sc
-from cli.shell import softcount_command
+from softcount.cli import main
 from softcount.errors import DataError, DataWarning
 
 ROWS = 120
@@ -128,9 +129,10 @@ def test_the_command_line_answers_and_says_it_in_one_line(tmp_path: Path) -> Non
     fitted().save(tmp_path / "m.sc")
     pd.DataFrame(ODD).to_csv(tmp_path / "odd.csv", index=False)
     for command in (["predict", "--anomaly"], ["show"], ["explain"]):
-        done = softcount_command(command[0], str(tmp_path / "m.sc"), str(tmp_path / "odd.csv"), *command[1:])
-        assert done.returncode == 0, done.stderr
-        assert done.stderr.decode().count("4 numbers that the kind guessed") == 1
-    done = softcount_command("query", str(tmp_path / "m.sc"), "--of", "size", "--given", "visits=-1")
-    assert done.returncode == 0
-    assert b"note: column 'visits' is count" in done.stderr
+        words = [command[0], str(tmp_path / "m.sc"), str(tmp_path / "odd.csv"), *command[1:]]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, done.stderr
+        assert done.stderr.count("4 numbers that the kind guessed") == 1
+    done = CliRunner().invoke(main, ["query", str(tmp_path / "m.sc"), "--of", "size", "--given", "visits=-1"])
+    assert done.exit_code == 0
+    assert "note: column 'visits' is count" in done.stderr

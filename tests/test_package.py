@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -52,13 +53,18 @@ CHECKED = sorted(path.parent.name for path in SOURCES.glob("*/__init__.py"))
 """Packages in which no module may import, by however many steps, one that imports it."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def module_of(path: Path) -> str:
     return ".".join(("softcount", *path.relative_to(SOURCES).with_suffix("").parts))
 
 
 def imported_by(path: Path) -> set[str]:
     """The modules of this project that a file imports when it runs, also within functions."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     typed = [x for x in tree.body if isinstance(x, ast.If) and getattr(x.test, "id", "") == "TYPE_CHECKING"]
     aside = {id(node) for block in typed for node in ast.walk(block)}
     found = set()
@@ -86,8 +92,7 @@ def test_no_package_hides_a_public_name() -> None:
 def test_a_module_and_a_class_have_a_name_of_their_own() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCES.rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+        classes = [node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
         modules = [] if path.stem in ("__init__", "__main__", "base") else [f"{path.stem}.py"]
         for name in modules + classes:
             homes.setdefault(name, []).append(str(path.relative_to(SOURCES)))

@@ -103,6 +103,12 @@ def test_a_result_that_goes_to_a_file_needs_no_standard_output(place):
 # -- being told to end
 
 
+def listening() -> None:
+    """A shell makes what runs behind it deaf to Ctrl-C, and `nohup` to the end of the terminal."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     room = folder / "room"
     room.mkdir(exist_ok=True)
@@ -112,7 +118,7 @@ def started(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[b
         stdout=subprocess.DEVNULL,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": SOURCES, "TMPDIR": str(room)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell makes what runs behind it deaf
+        preexec_fn=listening,
         **options,
     )
 
@@ -181,7 +187,7 @@ softcount.cli.main()
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGHUP"])
 def test_being_told_to_end_keeps_the_best_so_far(signal_name, place, tmp_path):
     words = ["fit", str(place / "fruit.csv"), "--classes", "3", "--starts", "50", "-o", "m.sc"]
-    done = python("-c", ENDING, *words, cwd=tmp_path, env={"ENDS_BY": signal_name})
+    done = python("-c", ENDING, *words, cwd=tmp_path, env={"ENDS_BY": signal_name}, preexec_fn=listening)
     assert done.returncode == INTERRUPTED
     assert b"the best so far is saved in m.sc" in done.stderr
     assert run("show", tmp_path / "m.sc").exit_code == 0

@@ -10,6 +10,7 @@ import numpy as np
 from softcount.learn.rules import Climb, ClimbState, Converging, DrawnAssignment, HardAssignment, Rule, Stop, Watch
 from softcount.models.base import Problem
 from softcount.models.nodes import Params
+from softcount.run.base import one_blas_thread
 
 
 def climb(
@@ -28,13 +29,14 @@ def climb(
     stop = stop or Stop()
     rule = rule_of(problem, stop, 0 if rng is None else int(rng.integers(2**62)))
     state = ClimbState(problem, stop, rule, watch)
-    state.begin(problem.held(params))
-    try:
-        rule.before(state)
-        while not state.over:
-            rule.step(state)
-    except KeyboardInterrupt:
-        state.interrupted = True
+    with one_blas_thread():
+        state.begin(problem.held(params))
+        try:
+            rule.before(state)
+            while not state.over:
+                rule.step(state)
+        except KeyboardInterrupt:
+            state.interrupted = True
     return state.climbed()
 
 

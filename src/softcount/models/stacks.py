@@ -7,7 +7,7 @@ labels. What it counts is one array under the stack's name; `split` cuts it into
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
 
@@ -201,9 +201,17 @@ def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reals(Stack):
-    """Normal and lognormal columns: each group centred on its own rows, then anchored."""
+    """Normal and lognormal columns: each group centred on its own rows, then anchored.
 
+    `units` are the anchors and scales of all columns; every pass asks for them several times.
+    """
+
+    units: np.ndarray = field(init=False, repr=False)
     clamped: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        rows = [[float(getattr(x.setting, name)[0]) for x in self.nodes] for name in ("anchor", "scale")]
+        object.__setattr__(self, "units", np.array(rows))
 
     def prepare(self, chunk: Chunk) -> np.ndarray:
         values = wanted(chunk.reals, self.places)
@@ -220,12 +228,6 @@ class Reals(Stack):
     @property
     def _logged(self) -> list[int]:
         return [j for j, node in enumerate(self.nodes) if node.family.logged]
-
-    @property
-    def units(self) -> np.ndarray:
-        return np.stack(
-            [np.array([float(getattr(x.setting, name)[0]) for x in self.nodes]) for name in ("anchor", "scale")]
-        )
 
     def base(self, data: np.ndarray) -> np.ndarray | float:
         return -np.nan_to_num(data[:, self._logged]).sum(axis=1) if self._logged else 0.0

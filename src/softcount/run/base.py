@@ -105,6 +105,11 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
+def limit_blas() -> Any:
+    """Matrix products take one thread from now on, or until the end of a `with` of what comes back."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
 _here = threading.local()
 
 
@@ -117,7 +122,7 @@ def one_blas_thread() -> Iterator[None]:
     if getattr(_here, "limited", False):
         yield
         return
-    with _libraries().limit(limits=1, user_api="blas"):
+    with limit_blas():
         _here.limited = True
         try:
             yield

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from concurrent.futures import Executor, ProcessPoolExecutor
 
-from softcount.run.base import PoolRunner, one_blas_thread
+from softcount.run.base import PoolRunner, limit_blas
 
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What libraries of matrix products go by when they are loaded."""
@@ -31,4 +31,4 @@ class Processes(PoolRunner):
 
 def _use_one_blas_thread() -> None:
     os.environ.update(dict.fromkeys(SETTINGS, "1"))  # for what is loaded later
-    one_blas_thread()  # takes effect at once, and stays
+    limit_blas()  # takes effect at once, and stays
