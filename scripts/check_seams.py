@@ -1,4 +1,5 @@
-"""Whether the seams hold: nothing outside `families/` asks what a family is, and learning knows no model by name.
+"""Whether the seams hold: nothing outside `families/` asks what a family is, learning knows no model by name, and
+SciPy is loaded when it is first called.
 
 Elsewhere a family is called, not examined: no `isinstance` or `type` of one, no comparison of what it is called or of
 its parameters' names, no `getattr` on it. A line that ends in `# seam: why` is let pass.
@@ -70,6 +71,14 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"imports {node.module}"
 
 
+def loads_scipy(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines by which importing a module loads special functions or sparse matrices, which a small fit does not need."""
+    for node in ast.parse(path.read_text()).body:
+        names = {x.name for x in node.names} if isinstance(node, ast.ImportFrom) and node.module == "scipy" else set()
+        if names & {"special", "sparse"} or (isinstance(node, ast.ImportFrom) and node.module == "scipy.special"):
+            yield node.lineno, "loads SciPy; take it from softcount.numerics.late_scipy"
+
+
 def found() -> Iterator[str]:
     """Every offence, as `file:line: what`."""
     classes = family_names()
@@ -78,6 +87,7 @@ def found() -> Iterator[str]:
         lines = path.read_text().splitlines()
         asked = [] if inside == "families" else [*offences(path, classes)]
         asked += [*imports(path)] if inside == "learn" else []
+        asked += [*loads_scipy(path)]
         for line, what in asked:
             if "# seam:" not in lines[line - 1]:
                 yield f"{path.relative_to(ROOT.parents[1])}:{line}: {what}"

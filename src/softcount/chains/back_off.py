@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import gammaln
 
 from softcount.chains.context_counts import ContextCounts, ContextLevel
 from softcount.chains.predictions import ContextShares, Predictions
+from softcount.numerics.late_scipy import gammaln
 
 LEAST_DISCOUNT, MOST_DISCOUNT = 1e-6, 0.995
 LEAST_STRENGTH, MOST_STRENGTH = 1e-3, 1e6

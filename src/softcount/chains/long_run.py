@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from softcount.errors import DataError
+from softcount.numerics.late_scipy import sparse
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import gammaln
 
 from softcount.chains.context_counts import Alphabet, ContextCounts, ContextLevel, StepKeys, steps_of
 from softcount.chains.predictions import Predictions
+from softcount.numerics.late_scipy import gammaln
 
 BLOCKS = 6
 """Blocks in which the steps are predicted, each from all before it; each is as long as those together."""

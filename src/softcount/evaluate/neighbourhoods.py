@@ -10,12 +10,12 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
+from softcount.numerics.late_scipy import sparse
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.special import xlogy
 
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, spoken
 from softcount.families.categorical import divergence_of_shares, imagined_counts
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.table.counted_points import CountedPoints

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, entr, xlog1py, xlogy
 
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, scalar_prior, spoken
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.numerics.late_scipy import betaln, entr, xlog1py, xlogy
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.table.schema import Key, Kind
 

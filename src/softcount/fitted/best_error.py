@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.special import softmax
 
 from softcount.errors import DataError
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
+from softcount.numerics.late_scipy import softmax, sparse
 from softcount.run.threads import Threads
 
 AT_ONCE = 16_384

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, xlogy
 
 from softcount.fitted.answers import Answer
 from softcount.fitted.fitted_states import FittedStates
 from softcount.fitted.surprise import SurpriseMeter
 from softcount.models.nodes import Node
 from softcount.models.path_parts import PathRows
+from softcount.numerics.late_scipy import entr, xlogy
 from softcount.table import Chunk
 from softcount.table.schema import Key, Kind
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+
+from softcount.numerics.late_scipy import gammaln, logsumexp
 
 MOST_PARTS = 96
 """Neighbours are joined, the most alike first, until so many are left; among those the best intervals are found."""
