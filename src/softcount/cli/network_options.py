@@ -69,7 +69,7 @@ def edge_list(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
     """Edges that must be, or must not."""
     found: list[tuple[str, str]] = []
     for part in ",".join(texts).split(",") if texts else ():
-        edge = tuple(name.strip() for name in part.split(">"))
+        edge = tuple(name.strip() for name in part.replace("->", ">").split(">"))
         if len(edge) != 2 or not all(edge) or edge[0] == edge[1]:
             raise click.BadParameter(f"{part.strip()!r} is not an edge, such as A>B", ctx, param)
         found.append((edge[0], edge[1]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from softcount.networks.code_counts import Counting
 
 WORDS = ("naive", "tan", "chow-liu", "search", "joint")
-ARROW = ">"
+ARROW, LONG_ARROW = ">", "->"
 SUFFIXES = (".bif", ".xml", ".xmlbif", ".gz")
 
 
@@ -83,7 +83,7 @@ def _parents(own: Any) -> list[Any]:
 def graph_of_text(text: str) -> Graph:
     """A graph from text: "Bag>Flavor, Bag>Wrapper"; a name alone is a node without edges.
 
-    >>> graph_of_text("Rain>Wet, Sprinkler > Wet").edges
+    >>> graph_of_text("Rain>Wet, Sprinkler -> Wet").edges
     [('Rain', 'Wet'), ('Sprinkler', 'Wet')]
     """
     edges, names = _written(text)
@@ -109,7 +109,7 @@ def _written(text: str) -> tuple[list[Edge], list[str]]:
     edges: list[Edge] = []
     names: list[str] = []
     for part in text.split(","):
-        along = [name.strip() for name in part.split(ARROW)]
+        along = [name.strip() for name in part.replace(LONG_ARROW, ARROW).split(ARROW)]
         if not all(along):
             close = f" Words for finding them are: {', '.join(WORDS)}." if ARROW not in text else ""
             raise DataError(f"edges are written A>B, separated by commas, not {text!r}.{close}")
