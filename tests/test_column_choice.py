@@ -88,11 +88,24 @@ def test_forward_steps_reach_what_the_best_of_all_sets_has():
     assert reached == pytest.approx(best, abs=0.004)
     # Of the two copies one is kept, and what comes first took most off the log-loss.
     assert len({0, 4} & set(found.columns)) == 1 and 3 in found.columns
-    steps = list(forward(scores, 5))
+    steps = forward(scores)
     alone = [np.mean(scores.losses(scores.joint([place]))) for place in range(5)]
     assert steps[0].log_loss == pytest.approx(min(alone), rel=1e-12)
-    losses = [np.mean(scores.losses(scores.shares)), *(step.log_loss for step in steps)]
-    np.testing.assert_allclose([step.adds for step in steps], -np.diff(losses), atol=1e-12)
+    kept = [step.place for step in steps if step.kept]
+    assert [step.kept for step in steps] == [True] * len(kept) + [False] * (5 - len(kept))
+    for number, step in enumerate(steps):
+        before = kept[: min(number, len(kept))]
+        gains = scores.losses(scores.joint(before)) - scores.losses(scores.joint([*before, step.place]))
+        assert step.adds == pytest.approx(gains.mean(), abs=1e-12)
+        assert step.standard_error == pytest.approx(gains.std() / np.sqrt(400), rel=1e-9)
+        assert step.kept == (step.adds > step.standard_error)
+
+
+def test_what_is_impossible_costs_a_finite_loss():
+    X, y = coded()
+    X[:, 1] = np.where(y == 1, X[:, 1], "never elsewhere")
+    found = sc.select_columns(sc.NaiveBayes(estimate="ml"), X, y, criterion="log-loss")
+    assert found.columns[0] == 1 and np.isfinite(found.table["log_loss"].to_numpy()).all()
 
 
 def planted(rows: int = 150) -> np.ndarray:

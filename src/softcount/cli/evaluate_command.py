@@ -91,7 +91,7 @@ class EvaluateRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class JudgedRows:
     """Rows whose class is known, the names of the classes, and their shares in training."""
 
     held: ScoredRows
@@ -113,7 +113,7 @@ class Told:
     lift: Sequence[LiftLine]
 
 
-def rows_of(request: EvaluateRequest, tell: Tell) -> Labelled:
+def rows_of(request: EvaluateRequest, tell: Tell) -> JudgedRows:
     """What the model says of the rows, and what they are."""
     import numpy as np
 
@@ -136,7 +136,7 @@ def rows_of(request: EvaluateRequest, tell: Tell) -> Labelled:
     say_prediction_notes(fitted, table)
     codes = label_places(as_named(labels, names), names)
     held = scored_rows(proba, codes, np.ones(len(codes)) if weights is None else weights, FOLDS)
-    return Labelled(held, names, fitted.shares, int((codes < 0).sum()))
+    return JudgedRows(held, names, fitted.shares, int((codes < 0).sum()))
 
 
 def probabilities(fitted: Any, table: Table, node: Any, names: list[Any], decide: DecisionRequest) -> np.ndarray:
@@ -176,7 +176,7 @@ def as_named(labels: list[Any], names: list[Any]) -> list[Any]:
     return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
 
 
-def told_of(found: Labelled, decide: DecisionRequest, rates: dict[str, str | None], lift: str | None) -> Told:
+def told_of(found: JudgedRows, decide: DecisionRequest, rates: dict[str, str | None], lift: str | None) -> Told:
     """Every figure that was asked for."""
     from softcount.evaluate.judge import cost_figures, judged, lift_of, rarer
     from softcount.evaluate.ranking import chosen_threshold, wanted_rate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -79,15 +78,11 @@ def _by_evidence(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
 
 def _by_loss(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
     scores = held_out_columns(model, X, y)
-    steps = list(forward(scores, len(scores.keys)))
-    kept = [scores.keys[x.place] for x in takewhile(lambda x: x.adds > x.standard_error, steps)][:most]
-    lines = [
-        {
-            "column": str(scores.keys[x.place]), "adds": x.adds, "standard_error": x.standard_error,
-            "log_loss": x.log_loss, "kept": scores.keys[x.place] in kept,
-        }
-        for x in steps
-    ]  # fmt: skip
+    steps = forward(scores, most)
+    kept = [scores.keys[step.place] for step in steps if step.kept]
+    lines = [{"column": str(scores.keys[step.place]), **asdict(step)} for step in steps]
+    for line in lines:
+        del line["place"]
     best = _without(model, scores.keys, kept, X, y) if kept else None
     return ColumnChoice(kept, arrow_lines(lines), best, "log-loss")
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
-from softcount.numerics.late_scipy import logsumexp
+from softcount.numerics.logspace import log_sum_exp
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -40,8 +41,10 @@ class ColumnScores:
     folds: np.ndarray
 
     def losses(self, joint: np.ndarray) -> np.ndarray:
-        """Minus the log-probability of every row's own class."""
-        return np.asarray(logsumexp(joint, axis=-1) - joint[np.arange(len(self.labels)), self.labels])
+        """Minus the log-probability of every row's own class; what is impossible costs no more than 1e-15 does."""
+        with np.errstate(invalid="ignore"):
+            lost = log_sum_exp(joint, axis=1) - joint[np.arange(len(self.labels)), self.labels]
+        return np.asarray(np.fmin(lost, -np.log(SMALLEST)))
 
     def joint(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
         """(rows x classes) log of share times density by some of the columns."""
@@ -88,32 +91,43 @@ def _told(models: FoldModels, chunk: Chunk) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ForwardStep:
-    """A column taken in: what it took off the log-loss per row of rows held out, with its standard error."""
+    """What a column takes off the log-loss per row of rows held out, with its standard error, and what is left.
+
+    One that is `kept` was taken in after those before it; one that is not would come next.
+    """
 
     place: int
     adds: float
     standard_error: float
     log_loss: float
+    kept: bool = True
 
 
-def forward(scores: ColumnScores, most: int) -> Iterator[ForwardStep]:
-    """Columns one by one, each the one that takes most off the log-loss of rows held out, as long as any is left.
+def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
+    """Columns one by one, each the one that takes most off the log-loss of rows held out, then those that are left.
 
-    A column that repeats another adds little once that one is in, or does harm: naive Bayes would count it twice.
+    It goes on while that is more than a standard error, for at most so many. A column that repeats another adds little
+    once that one is in, or does harm: naive Bayes would count it twice.
     """
     joint, left = scores.shares.copy(), list(range(len(scores.keys)))
+    kept: list[ForwardStep] = []
     own = scores.losses(joint)
-    for _ in range(min(most, len(left))):
-        tried = [float(scores.weights @ scores.losses(joint + scores.parts[place])) for place in left]
-        place = left.pop(int(np.argmin(tried)))
-        joint += scores.parts[place]
-        losses = scores.losses(joint)
-        yield ForwardStep(place, *_mean(own - losses, scores.weights), _mean(losses, scores.weights)[0])
-        own = losses
+    while left:
+        tried = sorted((_step(scores, joint, own, place) for place in left), key=lambda step: -step.adds)
+        best = tried[0]
+        if best.adds <= best.standard_error or len(kept) == most:
+            return [*kept, *(replace(step, kept=False) for step in tried)]
+        kept.append(best)
+        left.remove(best.place)
+        joint += scores.parts[best.place]
+        own = scores.losses(joint)
+    return kept
 
 
-def _mean(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """The weighted mean of rows and its standard error."""
-    mean = float(weights @ values / weights.sum())
-    spread = float(weights @ (values - mean) ** 2 / weights.sum())
-    return mean, float(np.sqrt(spread / weights.sum()))
+def _step(scores: ColumnScores, joint: np.ndarray, own: np.ndarray, place: int) -> ForwardStep:
+    """What one column would take off."""
+    losses, weights = scores.losses(joint + scores.parts[place]), scores.weights
+    mass = weights.sum()
+    adds = float(weights @ (own - losses) / mass)
+    spread = float(weights @ (own - losses - adds) ** 2 / mass)
+    return ForwardStep(place, adds, float(np.sqrt(spread / mass)), float(weights @ losses / mass))
