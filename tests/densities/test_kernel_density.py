@@ -391,3 +391,28 @@ def test_questions_that_make_no_sense_are_refused():
     with pytest.raises(DataError, match=r"too far apart.*exact=True"):
         sc.KernelDensity(bandwidth=1e-9).fit(np.append(humps(6000), 1e300)).score_samples([0.0])
     assert sc.KernelDensity(bandwidth=1.0).fit([7.0, 7.0]).score_samples([7.0])[0] == pytest.approx(-0.918939, abs=1e-6)
+
+
+KDEPY = {
+    "gaussian": [0.0001510459, 0.0996446746, 0.4558529745, 0.0399796411, 0.1399671205, 0.5545439073, 0.1770716652],
+    "epanechnikov": [0.0, 0.1256071345, 0.4500438275, 0.0405679868, 0.1357008658, 0.5488838848, 0.1779653148],
+    "uniform": [0.0, 0.1408819718, 0.4439111186, 0.0398722562, 0.1408819718, 0.5449208342, 0.1780960775],
+    "triangular": [0.0, 0.1158999424, 0.4482621907, 0.0402957847, 0.1376944916, 0.5545570506, 0.1762675149],
+    "biweight": [0.0, 0.1161877015, 0.4514614187, 0.0398952876, 0.1373223166, 0.5501837601, 0.1779485755],
+    "triweight": [0.0, 0.1121104348, 0.4523738519, 0.0397728261, 0.1381126402, 0.5511823731, 0.1779915132],
+    "cosine": [0.0, 0.1225461984, 0.450223175, 0.0404935302, 0.1362034299, 0.5496856277, 0.1777914411],
+}
+"""KDEpy 1.1.12, `NaiveKDE(kernel, bw=0.2).fit(eruptions, weights=1, 2, 3, 1, 2, 3, ...)` at seven places.
+
+Its `bw` is the standard deviation of the kernel, ours the scale in the kernel's formula.
+"""
+
+
+@pytest.mark.parametrize("kernel", KDEPY)
+def test_kdepys_figures_where_the_settings_mean_the_same(data, kernel):
+    eruptions = pd.read_csv(data("r_datasets/faithful.csv"))["eruptions"].to_numpy()
+    weights = np.arange(len(eruptions)) % 3 + 1.0
+    h = 0.2 / np.sqrt(KERNELS[kernel].variance)
+    model = sc.KernelDensity(kernel, bandwidth=h).fit(eruptions, sample_weight=weights)
+    found = np.exp(model.score_samples([1.0, 1.5, 2.0, 3.0, 3.5, 4.5, 5.0]))
+    np.testing.assert_allclose(found, KDEPY[kernel], atol=1e-9)
