@@ -51,7 +51,7 @@ def averaged_numbers(mixture: Any, fits: list[Any]) -> Any:
     from softcount.estimators.model_average import average
 
     members = {}
-    for fitted in fits:
+    for fitted in sorted(fits, key=lambda fitted: fitted.n_groups):
         member = clone(mixture).set_params(n_components=fitted.n_groups)
         member._keep(fitted)
         for name in ("n_features_in_", "feature_names_in_"):
