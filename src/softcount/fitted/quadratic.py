@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from softcount.errors import DataError
 from softcount.table.schema import Key
@@ -62,6 +61,8 @@ def _roots(a: float, b: float, c: float) -> list[float]:
 
 def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """The log-odds of the first class against the second, of a model whose columns are all normal."""
+    from scipy.linalg import block_diag
+
     one, other = model.group_of(first), model.group_of(second)
     public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
     means, spreads = [], []
