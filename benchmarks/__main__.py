@@ -20,6 +20,7 @@ SUITES = {
     "normal": "normal naive Bayes beside GaussianNB",
     "categorical": "categorical naive Bayes beside CategoricalNB",
     "latent": "an EM iteration of latent classes beside StepMix",
+    "hidden": "hidden Markov models: an iteration of Baum-Welch and Viterbi paths beside hmmlearn",
     "gaussian": "an EM iteration of Gaussian mixtures, full and diagonal, beside scikit-learn",
     "overlap": "overlapping normal components to the top beside scikit-learn",
     "auto": "how many classes Adult has, found",

@@ -42,6 +42,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, str]] = {
     "tied of three": ({"tied": ["a", "a", "b"]}, STEPS, "tied"),
     "a prior that chooses": ({"prior": "auto"}, STEPS, "prior='auto'"),
     "a column that is not there": ({"prior": {"pages": 1.0}}, STEPS, "'pages'"),
+    "a kind for known classes": ({"kinds": "kde"}, [[1.0, 2.0, 5.0]], "known class alone"),
     "jobs": ({"n_jobs": 0}, STEPS, "n_jobs"),
 }  # fmt: skip
 

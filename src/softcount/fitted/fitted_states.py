@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from softcount.counts import ROOT, Counts
 from softcount.families import Params as Own
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.learned import Learned
-from softcount.models.base import DeadEnd
+from softcount.models.base import DeadEnd, runs_of
 from softcount.models.hidden_chain import CompiledChain, HiddenChain
 from softcount.models.nodes import Imagined
 from softcount.models.path_parts import PathRows
@@ -132,14 +132,13 @@ class FittedStates(Learned):
         self, sequences: Sequences, table: Table, runner: Runner, question: Callable[[PathRows], Result]
     ) -> list[Result]:
         """What a question finds in whole sequences, part by part; an impossible step is named."""
-        found = []
-        for chunk in sequences.chunks(table, runner.map):
-            for part in self.chain.arranged([self.chain.prepare(chunk)]):
-                try:
-                    found.append(question(part))
-                except DeadEnd as end:
-                    raise end.at(sequences.place(end.row)) from None
-        return found
+        chunks = sequences.chunks(table, runner.map)
+        parts = [part for chunk in chunks for part in self.chain.arranged([self.chain.prepare(chunk)])]
+        runs = runs_of(parts, runner.n_jobs) if self.chain.worth_threads() else [parts]
+        try:
+            return [found for run in runner.map(partial(_each_of, question), runs) for found in run]
+        except DeadEnd as end:
+            raise end.at(sequences.place(end.row)) from None
 
     def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
         """The likeliest path of every sequence of a part, and its log-probability together with what was seen."""
@@ -194,6 +193,10 @@ class FittedStates(Learned):
         """The model that these counts and the same priors give."""
         params = self.chain.nodes.estimate(self.chain.nodes.stacked(counts), self.imagined)
         return replace(self, counts=counts, estimates=params, log_likelihood=counts.log_likelihood)
+
+
+def _each_of(question: Callable[[PathRows], Result], parts: Sequence[PathRows]) -> list[Result]:
+    return [question(part) for part in parts]
 
 
 def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:

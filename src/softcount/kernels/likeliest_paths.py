@@ -82,7 +82,7 @@ def likeliest_abreast(
         for lane in range(WIDTH):
             if group[lane] >= 0:
                 logs[group[lane]] = heights[lane]
-                _traced(best, turned, lane, int(lengths[lane]), path[starts[lane] :])
+        _traced(best, turned, starts, lengths, path)
 
 
 @register_jitable
@@ -110,19 +110,26 @@ def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.nd
 
 
 @register_jitable
-def _traced(best: np.ndarray, table: np.ndarray, lane: int, steps: int, path: np.ndarray) -> None:
-    """One sequence's path, from its end: which way was best is told by the same sums again, `table` being turned."""
-    states, here = len(table), 0
-    last = (steps - 1) * states * WIDTH + lane
-    for i in range(states):
-        here = i if best[last + i * WIDTH] > best[last + here * WIDTH] else here
-    path[steps - 1] = here
-    for t in range(steps - 2, -1, -1):
-        at, ahead, here = t * states * WIDTH + lane, here, 0
-        top = best[at] + table[ahead, 0]
-        for i in range(1, states):
-            own = best[at + i * WIDTH] + table[ahead, i]
-            better = own > top
-            top = own if better else top
-            here = i if better else here
-        path[t] = here
+def _traced(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
+    """The paths of a group, from their ends: which way was best is told by the same sums again, `table` being turned.
+
+    All lanes of a step together: each by itself would read all of the group's memory once more.
+    """
+    states, longest = len(table), 0
+    here = np.zeros(WIDTH, np.int64)
+    nothing = np.zeros(states)
+    for lane in range(WIDTH):
+        longest = max(longest, int(lengths[lane]))
+    for t in range(longest - 1, -1, -1):
+        for lane in range(WIDTH):
+            if t < lengths[lane]:
+                ahead = table[here[lane]] if t + 1 < lengths[lane] else nothing
+                at, found = t * states * WIDTH + lane, 0
+                top = best[at] + ahead[0]
+                for i in range(1, states):
+                    own = best[at + i * WIDTH] + ahead[i]
+                    better = own > top
+                    top = own if better else top
+                    found = i if better else found
+                here[lane] = found
+                path[starts[lane] + t] = found
