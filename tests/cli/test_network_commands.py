@@ -403,14 +403,17 @@ def test_what_does_not_fit_the_table_is_named(folder, tmp_path, options, word):
 def test_why_a_row_has_its_class_adds_up_node_by_node(folder):
     """The log-odds of the likeliest level against the next, which `predict` gives as probabilities."""
     rows = sheet(run("explain", folder / "kind.sc", folder / "candy.csv").stdout)
-    one = sheet(run("explain", folder / "kind.sc", folder / "candy.csv", "--row", "3").stdout)
-    assert one == rows[2:3]
-    parts = [name for name in rows[0] if name not in ("(row)", "(total)")]
+    three = "explain", folder / "kind.sc", folder / "candy.csv", "--row", "3"
+    assert sheet(run(*three, "-o", "-").stdout) == rows[2:3]
+    parts = [name for name in rows[0] if name not in ("(row)", "(class)", "(against)", "(total)")]
+    page = run(*three).stdout
+    assert f"Row 3: {rows[2]['(class)']} rather than {rows[2]['(against)']}" in page and "probability of" in page
     predicted = sheet(run("predict", folder / "kind.sc", folder / "candy.csv").stdout)
     for line, answer in zip(rows[:20], predicted, strict=False):
         assert sum(float(line[name]) for name in parts) == pytest.approx(float(line["(total)"]), rel=1e-9, abs=1e-12)
         shares = sorted((float(x) for name, x in answer.items() if name.startswith("p(")), reverse=True)
         assert float(line["(total)"]) == pytest.approx(math.log(shares[0] / shares[1]), abs=1e-9)
+        assert line["(class)"] == answer["predicted"] and line["(against)"] != line["(class)"]
 
 
 QUESTIONS = [

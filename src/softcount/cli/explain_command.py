@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
     from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
     from softcount.fitted.marking_words import DocumentWords
     from softcount.report.answer_page import ExplainedRow
     from softcount.report.page import Page
@@ -39,7 +40,7 @@ Without --row, every row is explained, one line of CSV each; with --against, row
 Of hidden states every step is explained: what the steps before, each column, and the steps after say for its state
 against the runner-up. Of a Markov chain: how surprising each step is after those before it.
 
-Of a network the class is explained, or the node of --of, always as CSV: what every node adds to what those before
+Of a network the class is explained, or the node of --of: what every node adds to what those before
 it, parents first, have said.
 
 A column of text is explained by its words too, whose log-odds add up to the column's, and the document is shown
@@ -88,9 +89,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     layout.refuse(model)
     fitted: Any = library.load_any(model)
     if library.is_network(fitted):
-        from softcount.cli.network_calls import explained_table
-
-        put_rows(explained_table(fitted, data, form, rows, of, against), output, json_wanted)
+        explain_network(fitted, data, form, rows, (of, against), (output, json_wanted))
         return
     if of is not None:
         raise DataError(f"{model}: no network, so its class alone is explained. Leave out --of.")
@@ -117,6 +116,31 @@ def document_title(table: Table, data: str) -> str | None:
     if not isinstance(table.source, ArrowSource):
         return None
     return "The document" if data == STANDARD else data
+
+
+def explain_network(
+    fitted: FittedNet,
+    data: str,
+    form: InputFormat,
+    rows: tuple[int, ...],
+    asked: tuple[str | None, str | None],
+    put: tuple[str | None, bool],
+) -> None:
+    """What every node of a network adds to the log-odds of a node, against a level or the runner-up."""
+    from softcount.cli.network_calls import explained_lines
+    from softcount.cli.outputs import put_answer, put_rows
+    from softcount.report.answer_page import add_reasons
+    from softcount.report.page import Page
+
+    table, few = explained_lines(fitted, data, form, rows, *asked)
+    output, json_wanted = put
+    if not few or output is not None or json_wanted:
+        put_rows(table, output, json_wanted)
+        return
+    page = Page()
+    for row in few:
+        add_reasons(page, row)
+    put_answer(table.to_pylist, lambda: page, json_wanted)
 
 
 def explained_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
     from softcount.models.declared import Declared
     from softcount.networks.graph import Graph
+    from softcount.report.answer_page import ExplainedRow
     from softcount.run.threads import Threads
     from softcount.table import Chunk, Table
 
@@ -241,17 +242,23 @@ def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Te
     return table, Chunks([replace(x, labels=codes[x.start : x.start + x.n_rows]) for x in chunks])
 
 
-def explained_table(
+def explained_lines(
     fitted: FittedNet, data: str, form: InputFormat, wanted: Sequence[int], of: str | None, against: str | None
-) -> pa.Table:
-    """A line for each row, or each of those wanted, counted from 1: what every node adds to its log-odds."""
+) -> tuple[pa.Table, list[ExplainedRow]]:
+    """A line for each row, or each of those wanted, counted from 1: what every node adds to its log-odds.
+
+    Of the rows wanted also what a page says of them.
+    """
+    import numpy as np
     import pyarrow as pa
 
     from softcount.cli.node_questions import node_key
     from softcount.counts import ROOT
-    from softcount.fitted.explain import PRIOR
     from softcount.fitted.net_rows import explained_rows
-    from softcount.table.names import labels
+    from softcount.fitted.odd_rows import shown_cells
+    from softcount.report.answer_page import AGAINST, CLASS, OURS, PRIOR, ROW, TOTAL, ExplainedRow, cells_array
+    from softcount.report.class_page import value_text
+    from softcount.table.names import apart, labels
 
     if of is None and fitted.target is None:
         raise DataError("the network was learned without a class. Say which node to explain: --of NODE")
@@ -259,12 +266,28 @@ def explained_table(
     assert node is not None
     _, rows = open_rows(fitted, data, form, node)
     found = explained_rows(fitted, rows, node, against)
-    total = sum(found.values())
-    count = len(next(iter(found.values()))) if found else 0
+    count = len(found.chosen)
     for row in wanted:
         if row > count:
             raise DataError(f"there is no row {row}: the table has {count:,}. Rows are counted from 1.")
-    names = labels([PRIOR if key is ROOT else key for key in found])
-    columns = dict(zip(names.values(), found.values(), strict=True))
-    table = pa.table({"(row)": list(range(1, count + 1)), **columns, "(total)": total})
-    return table.take([row - 1 for row in wanted]) if wanted else table
+    names = labels(key for key in found.parts if key is not ROOT)
+    ours = {name: apart(name, names.values()) for name in OURS}
+    levels = cells_array(fitted.levels[node])
+    lines = {
+        ours[ROW]: pa.array(range(1, count + 1)),
+        ours[CLASS]: levels.take(pa.array(found.chosen)),
+        ours[AGAINST]: levels.take(pa.array(found.against)),
+        **{ours[PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
+        ours[TOTAL]: sum(found.parts.values(), np.zeros(count)),
+    }
+    places = [row - 1 for row in wanted]
+    table = pa.table(lines).take(places) if wanted else pa.table(lines)
+    cells = shown_cells(fitted, rows, np.unique(places).astype(np.int64)) if wanted else {}
+    few = [
+        ExplainedRow(
+            line, {names[key]: value_text(cell) for key, cell in cells[place].items() if key in names},
+            probability=float(found.probability[place]), ours=ours,
+        )
+        for place, line in zip(places, table.to_pylist() if wanted else [], strict=True)
+    ]  # fmt: skip
+    return table, few

@@ -514,7 +514,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         them, with `(prior)`, add up exactly. In a star that is what naive Bayes says of every column.
         """
         table = self._closed(X)
-        found = explained_rows(self._fitted, table, self._of(of), against)
+        found = explained_rows(self._fitted, table, self._of(of), against).parts
         names = labels(key for key in found if key is not ROOT)
         return arrow_table(
             {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}

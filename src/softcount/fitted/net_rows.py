@@ -7,7 +7,7 @@ exactly. In a star this is what naive Bayes says of each column, whatever the or
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,19 +63,30 @@ def _shown_part(fitted: FittedNet, ready: NetRows, leaf: int, known: set[Key], w
     return found
 
 
-def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> dict[Hashable, np.ndarray]:
+class ExplainedLevels(NamedTuple):
+    """What each node adds to the log-odds, those of the shares under `ROOT`; the levels compared, and how probable."""
+
+    parts: dict[Hashable, np.ndarray]
+    chosen: np.ndarray
+    against: np.ndarray
+    probability: np.ndarray
+
+
+def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> ExplainedLevels:
     """What the shares of a node's levels and every other node add to the log-odds of its likeliest level.
 
-    What the shares add is under `ROOT`.
+    Levels are told by their numbers.
     """
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
     node = fitted.net.places.index(fitted.net.graph.place(of))
     pieces = [_explained(fitted, ready, node, of, against) for ready, _ in fitted.rows(table)]
-    return {key: np.concatenate([piece[key] for piece in pieces]) for key in (pieces[0] if pieces else ())}
+    parts = {key: np.concatenate([x.parts[key] for x in pieces]) for key in (pieces[0].parts if pieces else ())}
+    whole = [np.concatenate([np.zeros(0, np.int64), *(piece[at] for piece in pieces)]) for at in (1, 2, 3)]
+    return ExplainedLevels(parts, *whole)
 
 
-def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> dict[Hashable, np.ndarray]:
+def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> ExplainedLevels:
     before = Evidence(np.full_like(ready.codes, -1))
     shares: dict[Hashable, np.ndarray] = {ROOT: fitted.questions.posterior([node], before)}
     for key, evidence, _ in step_by_step(fitted, ready, but=of):
@@ -95,7 +106,7 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
         with np.errstate(invalid="ignore"):
             found[key] = np.nan_to_num(own - total, nan=0.0, posinf=np.inf, neginf=-np.inf)
         total = own
-    return found
+    return ExplainedLevels(found, chosen, other, last[rows, chosen])
 
 
 def _runner_up(shares: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
     parts = np.stack(list(found.values()), axis=1)
     score = parts.sum(axis=1)
     worst = np.argsort(-score, kind="stable")[:most]
-    cells = _cells(fitted, table, worst)
+    cells = shown_cells(fitted, table, worst)
     return [
         Anomaly(int(row), float(score[row]), float("nan"), 0, 1.0, _largest_first(list(found), parts[row]), cells[row])
         for row in worst
@@ -33,8 +33,8 @@ def _largest_first(keys: list[Key], parts: np.ndarray) -> dict[Key, float]:
     return {keys[place]: float(parts[place]) for place in np.argsort(-parts, kind="stable")}
 
 
-def _cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
-    """What some rows show of every node."""
+def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
+    """What some rows, counted from 0, show of every node."""
     found: dict[int, dict[Key, Any]] = {}
     for task in table.tasks():
         chunk = task()
