@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "estimators.naive_bayes": "NaiveBayes",
+    "estimators.classifier": "Classifier",
     "estimators.column_choice": "select_columns",
     "estimators.deciding": "bayes_error",
     "estimators.grids": "class_maps neighbourhood_accuracy rank_accuracy",

@@ -20,7 +20,7 @@ from softcount.files.model_file import family_document, family_from, load_model,
 from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted_model import Fitted
 
-KNOWN = ("NaiveBayes", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
+KNOWN = ("NaiveBayes", "Classifier", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
 """The estimators that a file may name: public ones, never a class to import."""
 LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose")

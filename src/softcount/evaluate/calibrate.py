@@ -86,7 +86,7 @@ def calibrated(
     if fitted.n_groups < 2:
         return _noted(fitted, "not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    found = retyping(table, lambda t: _held_out(t, plan, runner, split, classes), runner)
+    found = retyping(table, lambda t: held_out(t, plan, runner, split, classes), runner)
     if found is None or len(np.unique(found[0].labels)) < 2:
         return _noted(fitted, "not calibrated: too few rows have a label.")
     held, notes = found
@@ -152,7 +152,7 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     """
     learn, split = LEARN[method], models.split
     if split.share is not None:
-        inner = _held_out(table, plan, runner, Split(FOLDS, 0, repeats=split.repeats, inside=split), None)
+        inner = held_out(table, plan, runner, Split(FOLDS, 0, repeats=split.repeats, inside=split), None)
         held = None if inner is None else inner[0]
         parts = [] if held is None else [held]
     else:
@@ -163,9 +163,10 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     return [learn(part) for part in parts]
 
 
-def _held_out(
+def held_out(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[HeldOut, list[str]] | None:
+    """What models of the other folds say of rows, with a note where it is of a part of them; None for too few rows."""
     models = fold_models(table, plan, runner, split, classes)
     held, notes = (None, []) if models is None else _held_by(table, runner, models)
     return None if held is None else (held, notes)
@@ -232,6 +233,11 @@ def _figures(held: HeldOut, outcomes: np.ndarray) -> tuple[float, tuple[Bin, ...
     """Log-loss and reliability of these outcomes."""
     own = np.maximum(outcomes[0], np.log(SMALLEST))
     return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(outcomes[1], outcomes[2], held.weights))
+
+
+def log_loss(held: HeldOut) -> float:
+    """The mean surprise at the classes of rows held out, in nats."""
+    return _figures(held, _outcomes(held.logs, held.labels))[0]
 
 
 def _temperature(held: HeldOut) -> float:

@@ -74,7 +74,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         arrays |= {f"root/{name}": value for name, value in _kept(root).items()}
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
-    calibration = model.calibration if isinstance(model, Fitted) else None
+    calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
@@ -89,8 +89,23 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
         "calibration": calibration_document(calibration, arrays),
+        **({} if pool is None else _pool_document(pool, arrays)),
         **fit_history_document(model),
     }
+
+
+def _pool_document(pool: Any, arrays: Arrays) -> Document:
+    from softcount.files.pool_part import pool_document  # only who has one pays for loading it
+
+    return {"pool": pool_document(pool, arrays)}
+
+
+def _pool_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
+    if document.get("pool") is None:
+        return None
+    from softcount.files.pool_part import pool_from
+
+    return pool_from(document["pool"], arrays, model.schema, model.groups)
 
 
 def _following(model: Learned) -> set[Key]:
@@ -208,7 +223,9 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         **fit_history_from(document, groups),
     }  # fmt: skip
     corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
-    found = Fitted(**facts, calibration=corrected) if isinstance(model, ClassModel) else Learned(**facts)
+    found = Learned(**facts)
+    if isinstance(model, ClassModel):
+        found = Fitted(**facts, calibration=corrected, pool=_pool_from(document, arrays, model))
     check_model(found)
     return found
 

@@ -51,15 +51,14 @@ def explained(model: Fitted, table: Table, against: Any = None) -> Explanation:
 
 
 def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
-    scores = {key: _against_best(part) for key, part in model.parts_of(chunk, compiled).items()}
-    with np.errstate(divide="ignore"):
-        prior = np.log(model.shares)
+    found, prior = model.parts_of(chunk, compiled)
+    scores = {key: _against_best(part) for key, part in found.items()}
     joint = prior + sum(scores.values())
     model.refuse_impossible(chunk, joint)
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
     other = _others(model, joint, chosen, against)
-    parts: dict[Key, np.ndarray] = {ROOT: prior[chosen] - prior[other]}
+    parts: dict[Key, np.ndarray] = {ROOT: prior[rows, chosen] - prior[rows, other]}
     with np.errstate(invalid="ignore"):
         parts |= {key: score[rows, chosen] - score[rows, other] for key, score in scores.items()}
     return Explanation(

@@ -27,6 +27,7 @@ Finish = Callable[[np.ndarray], np.ndarray]
 """What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
 
 if TYPE_CHECKING:
+    from softcount.classify.pool import Pool
     from softcount.fitted.classes import Card
 
 
@@ -35,6 +36,8 @@ class Fitted(Learned):
     """What was learned, and what it says."""
 
     calibration: Calibration | None = None
+    pool: Pool | None = None
+    """What tells the classes in place of the model, where there is one; the model says everything else."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:
@@ -135,11 +138,21 @@ class Fitted(Learned):
 
     def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) log-probability of each group given the row, calibrated where the model is."""
+        if self.pool is not None:
+            return self._pooled(table, threads)
         return self._each_row(table, threads, self._log_posterior)
 
     def proba(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) probability of each group given the row, calibrated where the model is."""
+        if self.pool is not None:
+            return np.asarray(np.exp(self._pooled(table, threads)))
         return self._each_row(table, threads, self._posterior)
+
+    def _pooled(self, table: Table, threads: Threads) -> np.ndarray:
+        from softcount.classify.pooled_rows import pooled
+
+        assert self.pool is not None
+        return pooled(self.pool, self.schema, table, threads)
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
@@ -154,9 +167,17 @@ class Fitted(Learned):
         """(rows x groups) log of share times density of a chunk, up to what no group changes."""
         return self.model.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
 
-    def parts_of(self, chunk: Chunk, compiled: Any) -> dict[Key, np.ndarray]:
-        """Each leaf's own part of the same sum, but for the shares."""
-        return self.model.score_parts(compiled, self.model.prepare(chunk, base=False))
+    def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
+        """What each column adds to the scores that tell the groups, and what no column does: the shares."""
+        if self.pool is not None:
+            from softcount.classify.pooled_rows import pooled_parts
+
+            return pooled_parts(self.pool, self.schema, chunk)
+        with np.errstate(divide="ignore"):
+            shares = np.log(self.shares)
+        return self.model.score_parts(compiled, self.model.prepare(chunk, base=False)), np.tile(
+            shares, (chunk.n_rows, 1)
+        )
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) log of share times density, up to what no group changes."""

@@ -1,0 +1,121 @@
+"""What a classifier may be made of. Each member scores rows, and says column by column what its scores are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from softcount.classify.averaged_stars import AveragedStars
+from softcount.classify.conditional_fit import Features, spread
+from softcount.classify.cut_columns import CutColumns
+from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.terms import Terms
+from softcount.classify.training import FARTHEST
+
+
+class Member(Protocol):
+    """A fitted way to tell classes."""
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) log-posteriors up to what all classes share."""
+        ...
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each column adds to them, and (rows x classes) what no column does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Numbers as standardised lines, 0 where missing, bounded so that one far out does not decide alone."""
+
+    middle: np.ndarray
+    spread: np.ndarray
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows x numbers) deviations from the mean."""
+        standard = np.clip((numbers - self.middle) / self.spread, -FARTHEST, FARTHEST)
+        return np.asarray(np.nan_to_num(standard, nan=0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Additive:
+    """A table for every column and for some pairs, and a line for every number: coefficients that add up.
+
+    The first row of `coefficients` is the intercept, then come the tables, then the lines; of two classes there is one
+    column, for the second against the first.
+    """
+
+    cuts: CutColumns
+    terms: Terms
+    lines: Lines
+    coefficients: np.ndarray
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        features = Features(self.terms.indicators(self.cuts.codes(rows)), self._lines(rows))
+        return spread(features.product(self.coefficients[1:]) + self.coefficients[0])
+
+    def _lines(self, rows: EncodedRows) -> np.ndarray:
+        return (
+            self.lines.of(rows.numbers) if len(self.coefficients) > 1 + self.terms.width else np.zeros((len(rows), 0))
+        )
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """A pair's part is shared equally by its columns."""
+        coefficients = spread(self.coefficients)
+        width = len(self.cuts.sizes)
+        found = np.zeros((len(rows), width, coefficients.shape[1]))
+        places = self.terms.places(self.cuts.codes(rows))
+        for place, term in enumerate(self.terms.columns):
+            own = coefficients[1 + places[:, place]] / len(term)
+            for column in term:
+                found[:, column] += own
+        lines = self._lines(rows)
+        for column in range(lines.shape[1]):
+            found[:, column] += lines[:, column, None] * coefficients[1 + self.terms.width + column]
+        return found, np.tile(coefficients[0], (len(rows), 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockAndTables:
+    """Some numbers as one correlated block, every other column by itself."""
+
+    cuts: CutColumns
+    terms: Terms
+    tables: np.ndarray  # (cells x classes) log-probabilities
+    columns: np.ndarray  # the numbers of the block
+    block: ShrunkBlock
+    shares: np.ndarray
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        own = self.terms.indicators(self.cuts.codes(rows)) @ self.tables
+        return np.asarray(self.block.scores(rows.numbers[:, self.columns]) + own + self.shares)
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        found = np.zeros((len(rows), len(self.cuts.sizes), len(self.shares)))
+        own, rest = self.block.parts(rows.numbers[:, self.columns])
+        found[:, self.columns] = own
+        places = self.terms.places(self.cuts.codes(rows))
+        for place, (column,) in enumerate(self.terms.columns):
+            found[:, column] += self.tables[places[:, place]]
+        return found, rest + self.shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StarsOfCuts:
+    """Averaged one-dependence stars over all columns as codes."""
+
+    cuts: CutColumns
+    stars: AveragedStars
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        return self.stars.scores(self.cuts.codes(rows))
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        own, rest = self.stars.parts(self.cuts.codes(rows))
+        found = np.zeros((len(rows), len(self.cuts.sizes), own.shape[2]))
+        found[:, [column for (column,) in self.stars.terms.columns]] = own
+        return found, rest

@@ -1,0 +1,234 @@
+"""Members that are learned, judged on rows they had not seen, and added up with a weight for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.members import Member
+from softcount.classify.recipes import RECIPES, Recipe
+from softcount.classify.shared_weights import SharedWeights, learned_weights
+from softcount.classify.training import Training
+from softcount.numerics.logspace import softmax_rows
+from softcount.run.base import Runner
+
+FOLDS = 5
+SMALLEST = 1e-15
+"""A probability below this costs no more than this, as is the custom."""
+PULL = 3.0
+"""Rows' worth by which the members' weights are drawn to equal ones."""
+LEAST_WEIGHT = 0.02
+"""A member of a smaller weight is left out."""
+LEAST_GAIN = 0.001
+"""Nats a row that several members together must gain over the best one alone."""
+ENOUGH = 0.0002
+"""Nats a row below which nothing more is tried."""
+WORSE = 2
+"""Settings that may do worse than the best so far before no further one is tried."""
+FEW_WORK, MUCH_WORK = 1 << 18, 1 << 20
+"""Rows times columns times classes up to which all folds, and up to which two of them, are tested."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """A way that was tried: its best setting, what it did on rows held out, and its weight in the end."""
+
+    name: str
+    setting: Any
+    log_loss: float
+    accuracy: float
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The log-posteriors of its members, each times its weight, and a bias for every class, added up."""
+
+    names: tuple[str, ...]
+    members: tuple[Member, ...]
+    weights: np.ndarray
+    bias: np.ndarray
+    tried: tuple[Tried, ...] = ()
+    log_loss: float = float("nan")  # on rows held out
+    plain: float = float("nan")  # that of naive Bayes as the textbook has it
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) log-posteriors up to what all classes share."""
+        found = np.tile(self.bias, (len(rows), 1))
+        for weight, member in zip(self.weights, self.members, strict=True):
+            found += weight * member.scores(rows)
+        return found
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what no column does."""
+        own, rest = zip(*(member.parts(rows) for member in self.members), strict=True)
+        columns = sum(weight * part for weight, part in zip(self.weights, own, strict=True))
+        shared = sum(weight * part for weight, part in zip(self.weights, rest, strict=True))
+        return np.asarray(columns), np.asarray(shared + self.bias)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting."""
+
+    rows: np.ndarray
+    said: dict[tuple[str, Any], np.ndarray]
+
+
+def learned_pool(whole: Training, runner: Runner, budget: float | None = None) -> Pool:
+    """The pool that does best on rows held out, with all that was tried within so many seconds.
+
+    Nothing depends on the order of the rows, and a row of whole weight n is n rows.
+    """
+    until = None if budget is None else perf_counter() + budget
+    training = _in_order(whole)
+    split = dealt(training.labels, FOLDS)
+    tested = range(_tested(training))
+    held = list(runner.map(partial(_held_out, training, split, until), tested))
+    out = np.concatenate([part.rows for part in held])
+    said = _in_all(held)
+    settings = _settings(said, training, out)
+    chosen, found, loss = _weighed({key: said[key] for key in settings.values()}, training, out)
+    members = list(runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen]))
+    tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), training, out)
+    names = tuple(key[0] for key in chosen)
+    return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
+
+
+def _in_order(given: Training) -> Training:
+    """The rows in an order of their own, each as often as it weighs where that is a whole number."""
+    order = given.rows.in_order(given.labels)
+    times = _times(given.weights[order])
+    order = np.repeat(order, times)
+    weights = np.ones(len(order)) if times.sum() > len(times) else given.weights[order]
+    return replace(given, rows=given.rows.take(order), labels=given.labels[order], weights=weights)
+
+
+def _times(weights: np.ndarray) -> np.ndarray:
+    """How often each row is written out: as often as it weighs, where that is a whole number for all of them."""
+    counts = np.round(weights).astype(int)
+    whole = np.array_equal(counts, weights) and counts.sum() <= max(100_000, 4 * len(weights))
+    return counts if whole else np.ones(len(weights), dtype=int)
+
+
+def dealt(labels: np.ndarray, folds: int) -> np.ndarray:
+    """A fold for each row, every class spread evenly; it depends on the rows' order and number alone."""
+    found = np.empty(len(labels), dtype=np.int64)
+    shift = 0
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        found[own] = (np.random.default_rng(len(own)).permutation(len(own)) + shift) % folds
+        shift += len(own)
+    return found
+
+
+def _tested(training: Training) -> int:
+    """How many folds are tested: all of a small table, one of a large one."""
+    columns = training.rows.numbers.shape[1] + training.rows.codes.shape[1]
+    work = len(training.labels) * max(1, columns) * training.classes
+    return FOLDS if work <= FEW_WORK else 2 if work <= MUCH_WORK else 1
+
+
+def _held_out(training: Training, split: np.ndarray, until: float | None, fold: int) -> Held:
+    """What every recipe, learned from the other folds, says of one fold; those whose turn comes too late do not."""
+    inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+    part = Training(
+        training.rows.take(inside), training.labels[inside], training.weights[inside], training.classes, training.levels
+    )
+    rows, labels, heavy = training.rows.take(out), training.labels[out], training.weights[out]
+    said: dict[tuple[str, Any], np.ndarray] = {}
+    for recipe in RECIPES.values():
+        if until is not None and perf_counter() > until and said:
+            break
+        for setting, scores in _path(recipe, part, rows, labels):
+            said[recipe.name, setting] = scores
+        if min(map(partial(_loss, labels=labels, weights=heavy), said.values()), default=1.0) <= ENOUGH:
+            break
+    return Held(out, said)
+
+
+def _path(
+    recipe: Recipe, training: Training, rows: EncodedRows, labels: np.ndarray
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Log-posteriors under one setting after the other, until they get worse."""
+    settings = recipe.settings(training)
+    losses: list[float] = []
+    for setting, member in zip(settings, recipe.learned(training, settings), strict=True):
+        scores = log_posteriors(member.scores(rows))
+        losses.append(_loss(scores, labels, np.ones(len(labels))))
+        yield setting, scores
+        if recipe.ordered and len(losses) - 1 - int(np.argmin(losses)) >= WORSE:
+            return
+
+
+def log_posteriors(scores: np.ndarray) -> np.ndarray:
+    """(rows x classes) logarithms of shares that sum to one."""
+    return np.asarray(scores - softmax_rows(scores)[1][:, None])
+
+
+def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    own = np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST))
+    return float(-(weights @ own) / weights.sum())
+
+
+def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
+    """What was said of all rows held out, under the settings that every fold came to."""
+    keys = [key for key in held[0].said if all(key in part.said for part in held)]
+    return {key: np.concatenate([part.said[key] for part in held]) for key in keys}
+
+
+def _settings(said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray) -> dict[str, Any]:
+    """The best setting of every recipe."""
+    labels, weights = training.labels[out], training.weights[out]
+    losses = {key: _loss(logs, labels, weights) for key, logs in said.items()}
+    names = dict.fromkeys(name for name, _ in said)
+    return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
+
+
+def _weighed(
+    said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray
+) -> tuple[list[Any], SharedWeights, float]:
+    """The members that are kept, their weights and loss: the best alone where others add next to nothing."""
+    labels, heavy = training.labels[out], training.weights[out]
+
+    def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
+        parts = np.stack([said[key] for key in keys], axis=1)
+        found = learned_weights(parts, labels, heavy, np.full(len(keys), 1.0 / len(keys)), PULL)
+        return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
+
+    alone = {key: learn([key]) for key in said}
+    best = min(alone, key=lambda key: alone[key][1])
+    keys = list(said)
+    together, loss = learn(keys)
+    kept = [key for key, weight in zip(keys, together.weights, strict=True) if weight >= LEAST_WEIGHT]
+    if len(kept) < len(keys) and kept:
+        together, loss = learn(kept)
+    if len(kept) < 2 or alone[best][1] - loss < LEAST_GAIN:
+        return [best], *alone[best]
+    return kept, together, loss
+
+
+def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
+    name, setting = chosen
+    return next(iter(RECIPES[name].learned(training, (setting,))))
+
+
+def _tried(
+    said: dict[tuple[str, Any], np.ndarray],
+    settings: dict[str, Any],
+    kept: dict[Any, float],
+    training: Training,
+    out: np.ndarray,
+) -> list[Tried]:
+    labels, weights = training.labels[out], training.weights[out]
+    lines = []
+    for name, key in settings.items():
+        right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())
+        lines.append(Tried(name, key[1], _loss(said[key], labels, weights), right, float(kept.get(key, 0.0))))
+    return sorted(lines, key=lambda line: line.log_loss)

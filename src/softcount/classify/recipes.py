@@ -1,0 +1,183 @@
+"""Ways to learn a member from rows of known class, each with the settings that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from softcount.classify.averaged_stars import AveragedStars
+from softcount.classify.conditional_fit import MOST_TOGETHER, Conditional, Features, folded
+from softcount.classify.members import Additive, BlockAndTables, Lines, Member, StarsOfCuts
+from softcount.classify.shared_weights import learned_weights
+from softcount.classify.shrunk_block import standards
+from softcount.classify.terms import Terms
+from softcount.classify.training import Training, log_tables
+
+MOST_PAIRS = 60
+"""Pairs of columns that get a table."""
+MOST_BLOCK = 100
+"""Numbers that one block holds."""
+MOST_WEIGHTED = 1 << 24
+"""Rows times columns for which weights are learned."""
+
+
+class Recipe(Protocol):
+    """A way to learn, and what it is called."""
+
+    name: ClassVar[str]
+    ordered: ClassVar[bool]
+    """Whether settings go one way, so that the rest need not be tried once they get worse."""
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        """What is tried, in an order that lets each start where the one before ended; empty where it cannot be."""
+        ...
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        """A member for each of the settings."""
+        ...
+
+
+def lines_of(training: Training) -> Lines:
+    """The lines of all numbers, as these rows have them."""
+    return Lines(*standards(training.rows.numbers, training.weights))
+
+
+def additive(training: Training, terms: Terms, penalties: tuple[float, ...], most_single: float) -> Iterator[Additive]:
+    """Tables and lines of least penalised loss for each penalty, which for single columns and lines is bounded."""
+    lines = lines_of(training)
+    dense = lines.of(training.rows.numbers)
+    features = Features(terms.indicators(training.codes), dense, min(MOST_TOGETHER, training.terms.width))
+    problem = Conditional(features, training.labels, training.weights, training.classes)
+    single = np.ones(features.width, dtype=bool)
+    single[training.terms.width : terms.width] = False
+    start = None
+    for penalty in penalties:
+        each = np.where(single, min(penalty, most_single), penalty)
+        start = problem.fitted(each, start)
+        yield Additive(training.cuts, terms, lines, start)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedColumns:
+    """Naive Bayes of levels and intervals with a weight for every column."""
+
+    name: ClassVar[str] = "weighted naive Bayes"
+    ordered: ClassVar[bool] = False
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        return (1.0,) if 0 < len(training.terms.columns) <= MOST_WEIGHTED // max(1, len(training.labels)) else ()
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        for penalty in settings:
+            parts = left_out(training)
+            found = learned_weights(parts + 0.0, training.labels, training.weights, np.zeros(parts.shape[1]), penalty)
+            widths = np.diff([*training.terms.offsets, training.terms.width])
+            each = np.concatenate([[0.0], np.repeat(found.weights, widths)])
+            tables = log_tables(training.tables, training.terms) * each[:, None]
+            yield Additive(training.cuts, training.terms, lines_of(training), folded(np.vstack([found.bias, tables])))
+
+
+def left_out(training: Training) -> np.ndarray:
+    """(rows x columns x classes) log-probability of each cell by the counts of all other rows."""
+    terms, counts = training.terms, training.tables
+    places, rows = terms.places(training.codes), np.arange(len(training.labels))[:, None]
+    widths = np.diff([*terms.offsets, terms.width])
+    found = log_tables(counts, terms)[places]
+    totals = np.add.reduceat(counts, terms.offsets, axis=0)
+    columns, own = np.arange(len(widths)), training.labels[:, None]
+    heavy = training.weights[:, None]
+    less = np.log(np.maximum(counts[places, own] - heavy, 0.0) + 1.0 / widths)
+    less = less - np.log(np.maximum(totals[columns, own] - heavy, 0.0) + 1.0)
+    found[rows, columns, own] = np.where(places > 0, less, 0.0)
+    return np.asarray(found)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleTables:
+    """Tables of single columns and lines of numbers, by conditional likelihood."""
+
+    name: ClassVar[str] = "tables and lines"
+    ordered: ClassVar[bool] = True
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        return (30.0, 8.0, 2.0, 0.5, 0.1)
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        return additive(training, training.terms, settings, np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTables:
+    """The same with tables of the pairs of columns that say more together than each by itself."""
+
+    name: ClassVar[str] = "pairs of columns"
+    ordered: ClassVar[bool] = True
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if training.countable else ()
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        terms = training.terms.with_pairs(telling_pairs(training))
+        return additive(training, terms, settings, 3.0)
+
+
+def telling_pairs(training: Training) -> list[tuple[int, int]]:
+    """Pairs of columns by how much more they say of each other within the classes than over all, most first."""
+    within, over = training.pairs.information()
+    synergy = within - over
+    first, second = np.triu_indices(len(training.terms.columns), 1)
+    order = np.argsort(-synergy[first, second], kind="stable")[:MOST_PAIRS]
+    columns = [column for (column,) in training.terms.columns]
+    return [(columns[first[k]], columns[second[k]]) for k in order.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelatedBlock:
+    """A normal block of the numbers in every class, its covariance between free, common and without correlations."""
+
+    name: ClassVar[str] = "correlated block"
+    ordered: ClassVar[bool] = False
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        if not 0 < len(training.smooth) <= MOST_BLOCK:
+            return ()
+        return tuple((tied, straight) for tied in (0.05, 0.5, 1.0) for straight in (0.0, 0.1, 0.5))
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        apart = set(training.smooth.tolist())
+        terms = Terms(tuple(term for term in training.terms.columns if term[0] not in apart), training.cuts.sizes)
+        kept = np.concatenate([[0], *(_cells(training.terms, term) for term in terms.columns)]).astype(int)
+        tables = log_tables(training.tables[kept], terms)
+        for tied, straight in settings:
+            block = training.moments.shrunk(tied, straight)
+            yield BlockAndTables(training.cuts, terms, tables, training.smooth, block, training.shares)
+
+
+def _cells(terms: Terms, term: tuple[int, ...]) -> np.ndarray:
+    place = terms.columns.index(term)
+    return np.arange(terms.offsets[place], [*terms.offsets, terms.width][place + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedStarsRecipe:
+    """Averaged one-dependence stars."""
+
+    name: ClassVar[str] = "averaged stars"
+    ordered: ClassVar[bool] = False
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        return (1.0,) if training.countable else ()
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        for concentration in settings:
+            yield StarsOfCuts(training.cuts, AveragedStars.estimated(training.pairs, training.sizes, concentration))
+
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (WeightedColumns(), CorrelatedBlock(), AveragedStarsRecipe(), SingleTables(), PairTables())
+}
+"""All ways, the simplest first."""

@@ -1,0 +1,55 @@
+"""Tables of single columns and of pairs, laid end to end: which row of which table each cell of a row points at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softcount.numerics.late_scipy import sparse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """`columns` are those of each term, one or two; row 0 of the tables is for what nothing is known of."""
+
+    columns: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]  # of all columns
+    offsets: np.ndarray = field(init=False)
+    width: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        cells = [int(np.prod([self.sizes[column] for column in term])) for term in self.columns]
+        ends = np.cumsum([1, *cells])
+        object.__setattr__(self, "offsets", ends[:-1])
+        object.__setattr__(self, "width", int(ends[-1]))
+
+    @classmethod
+    def single(cls, sizes: Sequence[int]) -> Terms:
+        """A table for every column that has two or more intervals or levels."""
+        return cls(tuple((place,) for place, size in enumerate(sizes) if size > 1), tuple(sizes))
+
+    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Terms:
+        """The same with tables of pairs of columns after them."""
+        return Terms((*self.columns, *pairs), self.sizes)
+
+    def places(self, codes: np.ndarray) -> np.ndarray:
+        """(rows x terms) the row of the tables that each row of codes points at."""
+        found = np.zeros((len(codes), len(self.columns)), dtype=np.int32)
+        for place, (term, offset) in enumerate(zip(self.columns, self.offsets.tolist(), strict=True)):
+            first = codes[:, term[0]]
+            if len(term) == 1:
+                found[:, place] = np.where(first > 0, first - 1 + offset, 0)
+            else:
+                second = codes[:, term[1]]
+                both = (first - 1) * self.sizes[term[1]] + second - 1 + offset
+                found[:, place] = np.where((first > 0) & (second > 0), both, 0)
+        return found
+
+    def indicators(self, codes: np.ndarray) -> sparse.csr_matrix:
+        """(rows x width) ones where a row points; its product with the tables is the sum over the terms."""
+        places = self.places(codes)
+        rows, terms = places.shape
+        ends = np.arange(rows + 1, dtype=np.int32) * terms
+        return sparse.csr_matrix((np.ones(places.size), places.ravel(), ends), shape=(rows, self.width))

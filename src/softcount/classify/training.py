@@ -1,0 +1,102 @@
+"""Rows of known class, and what all ways to learn from them share: cuts, codes, counts of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from softcount.classify.cut_columns import FEW_VALUES, CutColumns
+from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.pair_counts import PairCounts
+from softcount.classify.shrunk_block import BlockMoments
+from softcount.classify.terms import Terms
+
+FARTHEST = 6.0
+"""Deviations from the mean beyond which a number adds no more to a line."""
+MOST_CELLS = 1200
+"""Cells of all columns together up to which all pairs of them are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Everything that is learned from these rows alone; rows held out are never looked at."""
+
+    rows: EncodedRows
+    labels: np.ndarray
+    weights: np.ndarray
+    classes: int
+    levels: tuple[int, ...]
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The weight of the rows of each class."""
+        return np.bincount(self.labels, self.weights, minlength=self.classes)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Logarithms of the classes' shares, half a row imagined in each."""
+        return np.asarray(np.log((self.sizes + 0.5) / (self.sizes + 0.5).sum()))
+
+    @cached_property
+    def cuts(self) -> CutColumns:
+        return CutColumns.learned(self.rows, self.labels, self.weights, self.levels)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return self.cuts.codes(self.rows)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Tables of the columns of which these rows hold two intervals or levels, or more."""
+        whole = Terms.single(self.cuts.sizes)
+        told = (column for (column,) in whole.columns if _several(self.codes[:, column]))
+        return Terms(tuple((column,) for column in told), self.cuts.sizes)
+
+    @property
+    def countable(self) -> bool:
+        """Whether there are two columns or more, and few enough cells to count all pairs."""
+        return len(self.terms.columns) > 1 and self.terms.width <= MOST_CELLS
+
+    @cached_property
+    def pairs(self) -> PairCounts:
+        return PairCounts.of(self.terms, self.codes, self.labels, self.weights, self.classes)
+
+    @cached_property
+    def tables(self) -> np.ndarray:
+        """(cells x classes) weight of the rows in each cell of the single columns."""
+        places = self.terms.places(self.codes).ravel()
+        each = np.repeat(self.labels, len(self.terms.columns))
+        heavy = np.repeat(self.weights, len(self.terms.columns))
+        flat = np.bincount(places * self.classes + each, heavy, self.terms.width * self.classes)
+        counts = flat.reshape(self.terms.width, self.classes)
+        counts[0] = 0.0
+        return counts
+
+    @cached_property
+    def smooth(self) -> np.ndarray:
+        """Numbers of more values than each could be an interval of."""
+        return np.flatnonzero([_many(column) for column in self.rows.numbers.T])
+
+    @cached_property
+    def moments(self) -> BlockMoments:
+        """Of the smooth numbers."""
+        return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
+
+
+def _several(codes: np.ndarray) -> bool:
+    known = codes[codes > 0]
+    return bool(len(known)) and bool((known != known[0]).any())
+
+
+def _many(column: np.ndarray) -> bool:
+    return len(np.unique(column[~np.isnan(column)])) > FEW_VALUES
+
+
+def log_tables(counts: np.ndarray, terms: Terms, concentration: float = 1.0) -> np.ndarray:
+    """(cells x classes) log-probability of every cell of a column within a class; 0 for what nothing is known of."""
+    widths = np.diff([*terms.offsets, terms.width])
+    totals = np.repeat(np.add.reduceat(counts, terms.offsets, axis=0), widths, axis=0) if len(widths) else counts[1:]
+    even = np.repeat(concentration / widths, widths)[:, None]
+    return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + concentration)])

@@ -1,0 +1,180 @@
+"""What tells the classes in a model file: the members of a pool and their weights, and back, trusting nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from softcount.classify.averaged_stars import AveragedStars
+from softcount.classify.cut_columns import CutColumns
+from softcount.classify.encoded_rows import level_sizes
+from softcount.classify.members import Additive, BlockAndTables, Lines, StarsOfCuts
+from softcount.classify.pool import Pool, Tried
+from softcount.classify.recipes import RECIPES
+from softcount.classify.shared_weights import LARGEST
+from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.terms import Terms
+from softcount.errors import ModelFileError
+from softcount.files.archive import Arrays, Document
+from softcount.table.schema import Schema
+
+MOST_TERMS = 100_000
+
+
+def pool_document(pool: Pool, arrays: Arrays) -> Document:
+    """A pool as JSON; what is large goes to `arrays`."""
+    arrays["pool/weights"], arrays["pool/bias"] = pool.weights, pool.bias
+    members = [_put(member, f"pool/{place}/", arrays) for place, member in enumerate(pool.members)]
+    tried = [[line.name, _plain(line.setting), line.log_loss, line.accuracy, line.weight] for line in pool.tried]
+    losses = [None if np.isnan(loss) else float(loss) for loss in (pool.log_loss, pool.plain)]
+    return {"names": list(pool.names), "members": members, "tried": tried, "losses": losses}
+
+
+def _plain(setting: Any) -> Any:
+    return list(setting) if isinstance(setting, tuple) else setting
+
+
+def _put(member: Any, at: str, arrays: Arrays) -> Document:
+    kind, parts = next((name, parts) for name, (kept, parts, _) in KINDS.items() if isinstance(member, kept))
+    cuts, terms, own = parts(member)
+    arrays[at + "edges"] = np.concatenate([np.zeros(0), *cuts.edges])
+    for name, array in own.items():
+        arrays[at + name] = np.ascontiguousarray(array)
+    return {"kind": kind, "cuts": [len(edges) for edges in cuts.edges], "terms": [list(term) for term in terms.columns]}
+
+
+def pool_from(document: Document, arrays: Arrays, schema: Schema, classes: int) -> Pool:
+    """The pool of a file, if it is one of these columns and classes."""
+    names = document["names"]
+    if not isinstance(names, list) or not names or any(name not in RECIPES for name in names):
+        raise ModelFileError(f"its classes are told by {names!r}, which this version does not know.")
+    members = [_member(one, f"pool/{k}/", arrays, schema, classes) for k, one in enumerate(document["members"])]
+    weights, bias = _finite(arrays, "pool/weights", (len(names),)), _finite(arrays, "pool/bias", (classes,))
+    if len(members) != len(names) or weights.min() < 0 or weights.max() > LARGEST:
+        raise ModelFileError("the weights of what tells its classes make no sense.")
+    losses = [float("nan") if loss is None else float(loss) for loss in document["losses"]]
+    return Pool(tuple(names), tuple(members), weights, bias, tuple(map(_tried, document["tried"])), *losses)
+
+
+def _tried(line: Any) -> Tried:
+    name, setting, *figures = line
+    if name not in RECIPES or not all(isinstance(figure, (int, float)) for figure in figures) or len(figures) != 3:
+        raise ModelFileError("what was tried to tell its classes makes no sense.")
+    return Tried(name, tuple(setting) if isinstance(setting, list) else setting, *map(float, figures))
+
+
+def _member(document: Document, at: str, arrays: Arrays, schema: Schema, classes: int) -> Any:
+    if document["kind"] not in KINDS:
+        raise ModelFileError(f"its classes are told by {document['kind']!r}, which this version does not know.")
+    cuts = _cuts(document["cuts"], _finite(arrays, at + "edges"), schema)
+    terms = _terms(document["terms"], cuts)
+    own = {name.removeprefix(at): _finite(arrays, name) for name in arrays if name.startswith(at)}
+    own["columns"] = arrays.get(at + "columns", np.zeros(0, dtype=np.int64))
+    return KINDS[document["kind"]][2](cuts, terms, own, classes)
+
+
+def _cuts(lengths: Any, edges: np.ndarray, schema: Schema) -> CutColumns:
+    numbers = len(schema.stored("reals"))
+    whole = isinstance(lengths, list) and all(type(length) is int and length >= 0 for length in lengths)
+    if not whole or len(lengths) != numbers or sum(lengths) != len(edges):
+        raise ModelFileError("its cuts are not those of its columns.")
+    parts = tuple(np.split(edges, np.cumsum(lengths)[:-1])) if lengths else ()
+    if any((np.diff(part) <= 0).any() for part in parts):
+        raise ModelFileError("its cuts are out of order.")
+    return CutColumns(parts, (*(length + 1 for length in lengths), *level_sizes(schema)))
+
+
+def _terms(columns: Any, cuts: CutColumns) -> Terms:
+    known = range(len(cuts.sizes))
+    sound = isinstance(columns, list) and len(columns) <= MOST_TERMS
+    if not sound or not all(
+        isinstance(term, list) and len(term) in (1, 2) and len(set(term)) == len(term) and set(term) <= set(known)
+        for term in columns
+    ):
+        raise ModelFileError("its tables are of columns that it does not have.")
+    return Terms(tuple(tuple(term) for term in columns), cuts.sizes)
+
+
+def _finite(arrays: Arrays, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    array = arrays.get(name)
+    if array is None or not np.isfinite(array).all() or (shape is not None and array.shape != shape):
+        raise ModelFileError(f"its {name} are not finite numbers, one for each place.")
+    return array
+
+
+def _shaped(own: Arrays, name: str, *shape: int) -> np.ndarray:
+    if name not in own or own[name].shape != shape:
+        raise ModelFileError(f"its {name} are not those of its columns and classes.")
+    return own[name]
+
+
+def _additive(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> Additive:
+    numbers, columns = len(cuts.edges), 1 if classes == 2 else classes
+    lines = Lines(_shaped(own, "middle", numbers), _positive(_shaped(own, "spread", numbers)))
+    lined = len(own.get("coefficients", ())) > 1 + terms.width
+    table = _shaped(own, "coefficients", 1 + terms.width + (numbers if lined else 0), columns)
+    return Additive(cuts, terms, lines, table)
+
+
+def _block(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> BlockAndTables:
+    columns, numbers = own["columns"], len(cuts.edges)
+    if columns.dtype != np.int64 or len(np.unique(columns)) != len(columns) or not set(columns) <= set(range(numbers)):
+        raise ModelFileError("its block is of columns that it does not have.")
+    width = len(columns)
+    covariances = _shaped(own, "covariances", classes, width, width)
+    try:
+        np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError:
+        raise ModelFileError("the covariances of its block are none.") from None
+    block = ShrunkBlock(
+        _shaped(own, "middle", width), _positive(_shaped(own, "spread", width)), _shaped(own, "means", classes, width),
+        covariances,
+    )  # fmt: skip
+    if any(len(term) > 1 for term in terms.columns):
+        raise ModelFileError("its tables are of columns that it does not have.")
+    tables, shares = _shaped(own, "tables", terms.width, classes), _shaped(own, "shares", classes)
+    return BlockAndTables(cuts, terms, tables, columns, block, shares)
+
+
+def _positive(spread: np.ndarray) -> np.ndarray:
+    if not (spread > 0).all():
+        raise ModelFileError("a spread of its columns is not above zero.")
+    return spread
+
+
+def _stars(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> StarsOfCuts:
+    if any(len(term) > 1 for term in terms.columns):
+        raise ModelFileError("its tables are of columns that it does not have.")
+    width = terms.width
+    stars = AveragedStars(
+        terms, _shaped(own, "shares", classes), _shaped(own, "alone", classes, width),
+        _shaped(own, "given", classes, width, width),
+    )  # fmt: skip
+    return StarsOfCuts(cuts, stars)
+
+
+def _additive_parts(member: Additive) -> tuple[CutColumns, Terms, Arrays]:
+    lines = {"middle": member.lines.middle, "spread": member.lines.spread}
+    return member.cuts, member.terms, lines | {"coefficients": member.coefficients}
+
+
+def _block_parts(member: BlockAndTables) -> tuple[CutColumns, Terms, Arrays]:
+    block = member.block
+    own = {"middle": block.middle, "spread": block.spread, "means": block.means, "covariances": block.covariances}
+    own |= {"tables": member.tables, "columns": member.columns.astype(np.int64), "shares": member.shares}
+    return member.cuts, member.terms, own
+
+
+def _stars_parts(member: StarsOfCuts) -> tuple[CutColumns, Terms, Arrays]:
+    stars = member.stars
+    return member.cuts, stars.terms, {"shares": stars.shares, "alone": stars.alone, "given": stars.given}
+
+
+KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]] = {
+    "tables": (Additive, _additive_parts, _additive),
+    "block": (BlockAndTables, _block_parts, _block),
+    "stars": (StarsOfCuts, _stars_parts, _stars),
+}
+"""The members that a file may hold: what they are, and how they are taken apart and put together."""

@@ -1,0 +1,237 @@
+"""The classifier that decides for itself: laws, what it tells, what it refuses."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import check_estimator
+
+import softcount as sc
+from softcount.errors import DataError, DataWarning, ModelFileError
+from softcount.files.archive import read, write
+
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+
+
+def mixed(rows=150, seed=0):
+    """Numbers, levels and holes; the class hangs on a pair of columns and on a number."""
+    rng = np.random.default_rng(seed)
+    colour, size = rng.choice(["red", "blue"], rows), rng.choice(["S", "L"], rows)
+    price = rng.lognormal(size=rows)
+    odds = 3.0 * ((colour == "red") == (size == "S")) + np.log(price) - 1.5
+    label = np.where(rng.random(rows) < 1 / (1 + np.exp(-odds)), "kept", "sold")
+    frame = pd.DataFrame({"colour": colour, "size": size, "price": price, "age": rng.normal(size=rows)})
+    frame.loc[rng.random(rows) < 0.1, "price"] = np.nan
+    frame.loc[rng.random(rows) < 0.1, "colour"] = None
+    return frame, label
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame, label = mixed()
+    return sc.Classifier().fit(frame, label), frame, label
+
+
+def test_it_passes_the_checks_of_scikit_learn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(sc.Classifier(budget=0.0))  # the first way alone: what is checked does not depend on more
+
+
+def test_probabilities_are_shares_and_beat_naive_bayes(fitted):
+    model, *_ = fitted
+    new, label = mixed(2000, seed=1)
+    proba, plain = model.predict_proba(new), sc.NaiveBayes().fit(*fitted[1:]).predict_proba(new)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    own = np.searchsorted(model.classes_, label)
+    rows = np.arange(len(own))
+    assert -np.log(proba[rows, own]).mean() < -np.log(plain[rows, own]).mean() - 0.05
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(new)), proba)
+
+
+def test_it_says_what_was_chosen_and_what_it_gained(fitted):
+    model, *_ = fitted
+    table = model.selection_.to_pydict()
+    assert set(table) == {"model", "setting", "log_loss", "accuracy", "weight"}
+    assert table["log_loss"] == sorted(table["log_loss"])
+    assert sum(weight > 0 for weight in table["weight"]) == len(model.pool_.names)
+    assert model.notes_[-1].startswith("classes are told by")
+    assert f"{model.pool_.plain:.4g}" in model.notes_[-1]
+    assert model.pool_.log_loss < model.pool_.plain
+
+
+@pytest.mark.parametrize("against", [None, "kept"])
+def test_explanations_add_up_to_the_log_odds(fitted, against):
+    model, frame, _ = fitted
+    table = model.explain(frame, against)
+    assert table.column_names[0] == "(prior)"
+    assert set(table.column_names[1:]) == set(frame.columns)
+    total = np.sum([table[name].to_numpy() for name in table.column_names], axis=0)
+    logs = model.predict_log_proba(frame)
+    other = np.sort(logs, axis=1)[:, 0] if against is None else logs[:, 0]
+    np.testing.assert_allclose(total, logs.max(axis=1) - other, atol=1e-10)
+    assert (table["price"].to_numpy()[frame["price"].isna()] == 0).all()
+
+
+def test_neither_order_nor_threads_nor_repetition_change_a_bit(fitted):
+    model, frame, label = fitted
+    expected = model.predict_proba(frame)
+    order = np.random.default_rng(1).permutation(len(frame))
+    shuffled = sc.Classifier(n_jobs=1).fit(frame.iloc[order], label[order])
+    np.testing.assert_array_equal(shuffled.predict_proba(frame), expected)
+    weights = np.where(np.arange(len(frame)) % 3 == 0, 2, 1)
+    twice = np.repeat(np.arange(len(frame)), weights)
+    heavy = sc.Classifier().fit(frame, label, sample_weight=weights)
+    written = sc.Classifier().fit(frame.iloc[twice], label[twice])
+    np.testing.assert_array_equal(heavy.predict_proba(frame), written.predict_proba(frame))
+
+
+def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
+    model, frame, _ = fitted
+    model.save(tmp_path / "model.sc")
+    loaded = sc.load(tmp_path / "model.sc")
+    assert type(loaded) is sc.Classifier
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert loaded.explain(frame).equals(model.explain(frame))
+    assert loaded.selection_.equals(model.selection_)
+    loaded.save(tmp_path / "again.sc")
+    assert (tmp_path / "again.sc").read_bytes() == (tmp_path / "model.sc").read_bytes()
+
+
+def _senseless(arrays, document):
+    """Changes after which a file makes no sense, by what is changed."""
+    pool = document["pool"]
+    coefficients = next(name for name in arrays if name.endswith("coefficients"))
+    yield "weights", lambda: arrays.update({"pool/weights": -arrays["pool/weights"]})
+    yield "bias", lambda: arrays.update({"pool/bias": arrays["pool/bias"][:1]})
+    yield "nan", lambda: arrays.update({coefficients: np.full_like(arrays[coefficients], np.nan)})
+    yield "short", lambda: arrays.update({coefficients: arrays[coefficients][:-1]})
+    yield "names", lambda: pool.update(names=["os.system"] * len(pool["names"]))
+    yield "kind", lambda: pool["members"][0].update(kind="pickle")
+    yield "terms", lambda: pool["members"][0].update(terms=[[99]])
+    yield "cuts", lambda: pool["members"][0].update(cuts=[1])
+    yield "tried", lambda: pool.update(tried=[["averaged stars", 1, "x", 1, 1]])
+
+
+@pytest.mark.parametrize("what", ["weights", "bias", "nan", "short", "names", "kind", "terms", "cuts", "tried"])
+def test_senseless_files_are_refused(fitted, tmp_path, what):
+    model, *_ = fitted
+    model.save(tmp_path / "model.sc")
+    document, arrays = read(tmp_path / "model.sc")
+    dict(_senseless(arrays, document))[what]()
+    write(tmp_path / "bad.sc", document, arrays)
+    with pytest.raises(ModelFileError):
+        sc.load(tmp_path / "bad.sc")
+
+
+@pytest.mark.parametrize("column", ["price", "colour"])
+def test_a_column_copied_ten_times_changes_no_probability(column):
+    frame, label = mixed()
+    copied = frame.assign(**{f"copy {k}": frame[column] for k in range(10)})
+    if column == "colour":
+        copied["copy 3"] = frame[column].map({"red": "rouge", "blue": "bleu"})
+    alone, many = sc.Classifier().fit(frame, label), sc.Classifier().fit(copied, label)
+    np.testing.assert_allclose(many.predict_proba(copied), alone.predict_proba(frame), atol=1e-9)
+    assert f"column 'copy 7' repeats {column!r} and is left out." in many.notes_
+
+
+def test_a_pair_of_columns_that_only_together_tell_is_found():
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, (300, 4)).astype(str)
+    y = (X[:, 1] == X[:, 3]).astype(int)
+    model = sc.Classifier().fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.selection_["model"][0].as_py() == "pairs of columns"
+
+
+def test_correlated_numbers_get_a_block():
+    X, y = load_iris(return_X_y=True)
+    model = sc.Classifier().fit(X, y)
+    assert "correlated block" in model.pool_.names
+    assert model.pool_.log_loss < model.pool_.plain / 1.5
+
+
+@pytest.mark.parametrize("why", ["few rows", "one class", "text"])
+def test_simple_cases_get_the_textbooks_model_and_say_so(why):
+    frame, label = mixed(25 if why == "few rows" else 60)
+    if why == "one class":
+        label = np.full(len(label), "kept")
+    kinds = {"colour": "text"} if why == "text" else None
+    model = sc.Classifier(kinds=kinds).fit(frame, label)
+    assert model.pool_ is None
+    assert "naive Bayes as the textbook has it" in model.notes_[-1]
+    plain = sc.NaiveBayes(kinds=kinds).fit(frame, label)
+    np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(frame))
+
+
+def test_rows_without_a_label_are_left_to_naive_bayes(fitted):
+    _, frame, label = fitted
+    gaps = label.astype(object)
+    gaps[::3] = None
+    model = sc.Classifier().fit(frame, gaps)
+    kept = np.flatnonzero(gaps != None)  # noqa: E711
+    alone = sc.Classifier().fit(frame.iloc[kept], label[kept])
+    assert model.pool_.names == alone.pool_.names
+    assert np.abs(model.predict_proba(frame) - alone.predict_proba(frame)).max() < 1e-6
+
+
+def test_the_class_may_be_a_column_of_a_file(fitted, tmp_path):
+    model, frame, label = fitted
+    frame.assign(label=label).to_csv(tmp_path / "table.csv", index=False)
+    again = sc.Classifier().fit(str(tmp_path / "table.csv"), "label")
+    np.testing.assert_allclose(again.predict_proba(frame), model.predict_proba(frame), atol=1e-9)
+
+
+def test_counts_are_merged_and_the_rest_is_dropped_with_a_note(fitted):
+    model, frame, label = fitted
+    merged = model.merge(model)
+    assert merged.pool_ is None
+    assert "dropped" in merged.notes_[-1]
+    np.testing.assert_allclose(
+        merged.predict_proba(frame), sc.NaiveBayes().fit(frame, label, np.full(len(label), 2.0)).predict_proba(frame)
+    )
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 1, 2]])
+def test_unseen_and_missing_cells_are_no_evidence(fitted, rows):
+    model, frame, _ = fitted
+    odd = frame.iloc[rows].assign(colour="green")
+    gone = frame.iloc[rows].assign(colour=None)
+    with pytest.warns(DataWarning, match="never seen"):
+        proba = model.predict_proba(odd)
+    np.testing.assert_allclose(proba, model.predict_proba(gone))
+
+
+@pytest.mark.parametrize("numbers", [1e200, 1e-200])
+def test_units_change_nothing(numbers):
+    frame, label = mixed()
+    scaled = frame.assign(price=frame["price"] * numbers)
+    plain, other = sc.Classifier().fit(frame, label), sc.Classifier().fit(scaled, label)
+    np.testing.assert_allclose(other.predict_proba(scaled), plain.predict_proba(frame), atol=1e-6)
+
+
+def test_classes_told_without_error_have_finite_scores():
+    X = np.arange(60.0)[:, None]
+    model = sc.Classifier().fit(X, X[:, 0] > 30)
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    assert model.score(X, X[:, 0] > 30) > 0.9
+
+
+def test_a_class_of_one_row_and_a_constant_column_do_no_harm():
+    frame, label = mixed(80)
+    label = label.astype(object)
+    label[3] = "lost"
+    model = sc.Classifier().fit(frame.assign(one=1.0), label)
+    assert np.isfinite(model.predict_proba(frame.assign(one=1.0))).all()
+    with pytest.raises(DataError):
+        sc.Classifier().fit(frame, None)
+
+
+def test_a_budget_leaves_out_what_comes_too_late(fitted):
+    _, frame, label = fitted
+    model = sc.Classifier(budget=0.0).fit(frame, label)
+    assert len(model.selection_) < 5
+    assert replace(model.pool_, tried=()).names == model.pool_.names

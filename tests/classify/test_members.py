@@ -1,0 +1,180 @@
+"""Every way to tell classes against plain loops, and what each says column by column."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from softcount.classify.averaged_stars import AveragedStars
+from softcount.classify.conditional_fit import Conditional, Features
+from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.pair_counts import PairCounts
+from softcount.classify.recipes import RECIPES, left_out
+from softcount.classify.shared_weights import learned_weights
+from softcount.classify.shrunk_block import BlockMoments
+from softcount.classify.terms import Terms
+from softcount.classify.training import Training
+
+
+def drawn(rows=120, classes=3, seed=0):
+    """Numbers of which one has few values, levels, and holes in both."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, rows)
+    numbers = rng.normal(size=(rows, 3)) + labels[:, None] * [1.0, 0.5, 0.0]
+    numbers[:, 2] = np.round(numbers[:, 2])
+    codes = np.stack([1 + (labels + rng.integers(0, 2, rows)) % 3, 1 + rng.integers(0, 2, rows)], axis=1)
+    numbers[rng.random(numbers.shape) < 0.1] = np.nan
+    codes[rng.random(codes.shape) < 0.1] = 0
+    rows_ = EncodedRows(numbers, codes.astype(np.int32))
+    return Training(rows_, labels, rng.integers(1, 3, rows).astype(float), classes, (3, 2))
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def training(request):
+    return drawn(classes=request.param)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
+    for member in RECIPES[name].learned(training, RECIPES[name].settings(training)[:2]):
+        scores = member.scores(training.rows)
+        parts, rest = member.parts(training.rows)
+        assert np.abs(parts.sum(axis=1) + rest - scores).max() < 1e-10
+        missing = np.hstack([np.isnan(training.rows.numbers), training.rows.codes == 0])
+        assert missing.any()
+        assert (parts[missing] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["correlated block", "averaged stars"])
+def test_weight_two_is_the_row_twice(name, training):
+    times = training.weights.astype(int)
+    twice = np.repeat(np.arange(len(times)), times)
+    written = Training(
+        training.rows.take(twice), training.labels[twice], np.ones(len(twice)), training.classes, training.levels
+    )
+    settings = RECIPES[name].settings(training)[:1]
+    heavy, plain = (next(iter(RECIPES[name].learned(x, settings))).scores(training.rows) for x in (training, written))
+    np.testing.assert_allclose(heavy, plain, atol=1e-9)
+
+
+def test_pairs_are_counted_as_a_loop_counts_them(training):
+    found = training.pairs
+    places = training.terms.places(training.codes)
+    counts = np.zeros_like(found.counts)
+    for row, (own, label, weight) in enumerate(zip(places, training.labels, training.weights, strict=True)):
+        assert row < len(places)
+        for first in own[own > 0]:
+            for second in own[own > 0]:
+                counts[label, first, second] += weight
+    np.testing.assert_allclose(found.counts, counts)
+
+
+def test_the_information_of_pairs_is_that_of_their_tables(training):
+    within, over = training.pairs.information()
+    columns = [column for (column,) in training.terms.columns]
+    a, b = 0, len(columns) - 1
+    first, second = training.codes[:, columns[a]], training.codes[:, columns[b]]
+    total, both = 0.0, (first > 0) & (second > 0)
+    for label in [*range(training.classes), None]:
+        rows = both if label is None else both & (training.labels == label)
+        table = np.zeros((first.max() + 1, second.max() + 1))
+        np.add.at(table, (first[rows], second[rows]), training.weights[rows])
+        n, up, across = table.sum(), table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nats = np.nansum(table * np.log(table * n / (up * across)))
+        nats -= ((up > 0).sum() - 1) * ((across > 0).sum() - 1) / 2
+        if label is None:
+            assert over[a, b] == pytest.approx(nats)
+        else:
+            total += nats
+    assert within[a, b] == pytest.approx(total)
+
+
+def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
+    codes = np.array([[1, 1], [1, 2], [2, 2], [2, 1], [1, 1]], dtype=np.int32)
+    labels, weights = np.array([0, 0, 0, 1, 1]), np.ones(5)
+    terms = Terms.single((2, 2))
+    counts = PairCounts.of(terms, codes, labels, weights, 2)
+    stars = AveragedStars.estimated(counts, np.array([3.0, 2.0]))
+    scores = stars.scores(np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32))
+    shares = np.array([3.5, 2.5]) / 6
+    # x0 = 1 in 2 of 3 rows of the first class, and 1 of these 2 has x1 = 2, and so on; one row is imagined.
+    first = (2.5 / 4) * (1.5 / 3), (2.5 / 4) * (1.5 / 3)
+    second = (1.5 / 3) * (0.5 / 2), (0.5 / 3) * (0.5 / 1)
+    np.testing.assert_allclose(np.exp(scores[0]), [shares[0] * np.mean(first), shares[1] * np.mean(second)])
+    np.testing.assert_allclose(np.exp(scores[1]), shares)
+    np.testing.assert_allclose(np.exp(scores[2]), shares * [1.5 / 4, 2.5 / 3])
+
+
+def test_a_block_with_holes_has_the_densities_of_its_other_numbers():
+    rng = np.random.default_rng(3)
+    numbers, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)), np.arange(60) % 2
+    block = BlockMoments.of(numbers, labels, np.ones(60), 2).shrunk(0.3, 0.2)
+    numbers[::4, 1] = np.nan
+    numbers[::6, [0, 2]] = np.nan
+    scores = block.scores(numbers)
+    for row in (0, 1, 4, 6):
+        there = ~np.isnan(numbers[row])
+        standard = ((numbers[row] - block.middle) / block.spread)[there]
+        expected = [
+            multivariate_normal.logpdf(standard, mean[there], covariance[np.ix_(there, there)]) if there.any() else 0.0
+            for mean, covariance in zip(block.means, block.covariances, strict=True)
+        ]
+        assert scores[row, 1] - scores[row, 0] == pytest.approx(expected[1] - expected[0])
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
+    training = drawn(rows=60, classes=classes, seed=1)
+    lines = np.nan_to_num(training.rows.numbers)
+    problem = Conditional(
+        Features(training.terms.indicators(training.codes), lines), training.labels, training.weights, classes
+    )
+    penalty = np.full(problem.features.width, 0.7)
+    found = problem.fitted(penalty, most=500, tol=1e-14)
+    slope = problem.loss(found, penalty)[1]
+    assert np.abs(np.delete(slope, 1, axis=0)).max() < 1e-4
+    assert (found[1] == 0).all()
+    step = np.random.default_rng(0).normal(size=found.shape) * 1e-5
+    step[1] = 0
+    up, down = problem.loss(found + step + 0.1, penalty)[0], problem.loss(found - step + 0.1, penalty)[0]
+    along = (problem.loss(found + 0.1, penalty)[1] * step).sum()
+    assert (up - down) / 2 == pytest.approx(along, rel=1e-4)
+
+
+def test_one_penalty_of_levels_is_scikit_learns_ridge():
+    from sklearn.linear_model import LogisticRegression
+
+    training = drawn(rows=200, classes=2, seed=2)
+    indicators = training.terms.indicators(training.codes)
+    problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
+    found = problem.fitted(np.full(problem.features.width, 2.0), most=500, tol=1e-14)
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
+    theirs.fit(indicators.toarray()[:, 1:], training.labels, training.weights)
+    np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)
+
+
+def test_left_out_is_what_counts_without_the_row_say(training):
+    found = left_out(training)
+    for row in (0, 17, 44):
+        rest = np.delete(np.arange(len(training.labels)), row)
+        without = np.zeros_like(training.tables)
+        places = training.terms.places(training.codes)
+        for other in rest:
+            without[places[other], training.labels[other]] += training.weights[other]
+        own, label = places[row], training.labels[row]
+        for term, place in enumerate(own):
+            start = training.terms.offsets[term]
+            stop = [*training.terms.offsets, training.terms.width][term + 1]
+            cells = without[start:stop, label]
+            expected = np.log((without[place, label] + 1 / (stop - start)) / (cells.sum() + 1)) if place else 0.0
+            assert found[row, term, label] == pytest.approx(expected)
+
+
+def test_parts_that_repeat_each_other_share_a_weight():
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, 400)
+    told = np.stack([np.zeros(400), rng.normal(size=400) + 2 * labels - 1], axis=1)
+    alone = learned_weights(told[:, None], labels, np.ones(400), np.zeros(1), 1e-6)
+    twice = learned_weights(np.stack([told, told], axis=1), labels, np.ones(400), np.zeros(2), 1e-6)
+    assert twice.weights.sum() == pytest.approx(alone.weights[0], rel=1e-3)
+    assert twice.weights[0] == pytest.approx(twice.weights[1], rel=1e-3)
