@@ -246,13 +246,39 @@ def test_what_cannot_be_averaged_is_refused_in_a_line():
             lambda: sc.average([plain], X={k: v[:9] for k, v in table.items()}, y=y[:9]),
             "learned from 60 rows.* X has 9",
         ),
-        (lambda: sc.average([plain, tree], X=table, y=y), "column 'x' has levels in one of .*cannot be compared"),
+        (
+            lambda: sc.average([plain, tree], X=table, y=y),
+            "column 'x' of .* is levels in one and numbers in the other.*compared",
+        ),
         (lambda: sc.average([plain], by="stacking"), "stacking holds rows out"),
         (lambda: averages("mixtures")[0].predict(table), "have no average"),
         (lambda: averages("networks")[0].query("Fog"), "Fog"),
     ):
         with pytest.raises(sc.DataError, match=line):
             asked()
+
+
+def test_documents_are_averaged_by_what_models_say_of_their_class():
+    documents = ["win money now", "see you at noon", "free money", "lunch at noon", "money now", "noon lunch"]
+    y = ["spam", "ham"] * 3
+    models = [sc.NaiveBayes(sc.Text(model=model)).fit(documents, y) for model in ("multinomial", "bernoulli")]
+    with pytest.raises(sc.DataError, match=r"column 'text' of .* is words read in two ways"):
+        sc.average(models, X=documents, y=y)
+    both = sc.average(models, "stacking", documents, y)
+    assert both.predict(["free money"]).tolist() == ["spam"]
+
+
+@pytest.mark.parametrize("kind", ["kde", "histogram", "cut", "spiked", "student"])
+def test_every_shape_of_density_has_a_weight_in_any_unit(kind):
+    table, y = drawn_table(80)
+
+    def odds(scale):
+        X = {"x": table["x"] * scale}
+        models = [sc.NaiveBayes({"x": own}).fit(X, y) for own in ("normal", kind)]
+        weights = sc.average(models, "evidence", X, y).weights_
+        return np.log(np.maximum(weights, 1e-300))
+
+    np.testing.assert_allclose(odds(1.0), odds(1024.0), atol=1e-4)
 
 
 def spoilt(tmp_path, change):

@@ -13,10 +13,12 @@ from softcount.bayes.table_evidence import class_evidence, penalised, unnamed_or
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.net_levels import network_evidence
+from softcount.families import Categorical
 from softcount.fitted.answers import CLASS, name_apart
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.net_evidence import is_sure
+from softcount.models.nodes import Node
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
 from softcount.table import check_weights
@@ -72,16 +74,12 @@ class AverageMember:
         return None if target is None else list(self.model.classes_.tolist())
 
     @cached_property
-    def columns(self) -> dict[Key, bool]:
-        """Each column that is modelled, but for the class, and whether it has levels."""
+    def columns(self) -> dict[Key, str]:
+        """Each column that is modelled, but for the class, and what its probabilities are of."""
         if self.is_network:
             used = [key for key in self.model.nodes if key != self.fitted.target and key not in _hidden(self.fitted)]
-            return {key: key in self.fitted.levels for key in used}
-        return {
-            column: leaf.family.levels_of(leaf.setting) is not None
-            for leaf in self.fitted.model.leaves
-            for column in leaf.columns or (leaf.key,)
-        }
+            return {key: "levels" if key in self.fitted.levels else "numbers" for key in used}
+        return {column: _measured(leaf) for leaf in self.fitted.model.leaves for column in leaf.columns or (leaf.key,)}
 
     # -- what it says
 
@@ -172,6 +170,13 @@ def joint_log_likelihood(fitted: Fitted, model: Any, rows: LabelledTable) -> flo
     return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
 
 
+def _measured(leaf: Node) -> str:
+    """What the probabilities of a leaf are of: levels, words as its family reads them, or numbers."""
+    if leaf.family.levels_of(leaf.setting) is not None:
+        return "levels"
+    return "numbers" if leaf.family.words_of(leaf.setting) is None else f"words of {leaf.family!r}"
+
+
 def _network_in(model: Any) -> Any:
     """The network that a naive Bayes with dependent columns asks; None in any other model."""
     return getattr(model, "network_", None) if isinstance(getattr(model, "dependence", None), str) else None
@@ -232,18 +237,18 @@ def _alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 
 def _wholes(member: AverageMember) -> dict[Key, dict[str, Any]]:
-    """What the whole table says of every column of its own, by the name of its family."""
+    """What the whole table says of every column of its own, and in which family."""
     fitted = member.fitted
     if member.is_network:
         shares = {key: np.asarray(fitted.counts[key].sum(axis=0)) for key in member.columns if key in fitted.levels}
         return {
-            key: {"family": "categorical", "levels": list(map(str, fitted.levels[key])), "probability": own / own.sum()}
+            key: {"family": Categorical(), "levels": list(map(str, fitted.levels[key])), "probability": own / own.sum()}
             for key, own in shares.items()
             if own.sum() > 0
         }
     figures = whole_table(fitted)
     return {
-        leaf.key: {"family": leaf.family.name, "levels": list(map(str, leaf.setting.levels or ()))}
+        leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
         | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
         for leaf in fitted.model.leaves
         if leaf.family.mergeable and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
@@ -252,11 +257,16 @@ def _wholes(member: AverageMember) -> dict[Key, dict[str, Any]]:
 
 def refuse_other_units(members: Sequence[AverageMember]) -> None:
     """Raise where a column has probabilities in one member and densities in another, which no weights can compare."""
-    for key, has_levels in members[0].columns.items():
+    first = members[0]
+    for key, measured in first.columns.items():
         for other in members[1:]:
-            if other.columns[key] != has_levels:
+            if other.columns[key] != measured:
+                what = sorted({measured.partition(" of ")[0], other.columns[key].partition(" of ")[0]})
+                told = (
+                    f"{what[0]} in one and {what[-1]} in the other" if len(what) > 1 else f"{what[0]} read in two ways"
+                )
                 raise DataError(
-                    f"column {str(key)!r} has levels in one of {members[0].name} and {other.name} and is a number in "
-                    "the other: a probability and a density cannot be compared. Weigh the models by what they say of "
-                    "the class: sc.average(models, by='stacking', X=X, y=y)."
+                    f"column {str(key)!r} of {first.name} and {other.name} is {told}: such probabilities cannot be "
+                    "compared. Weigh the models by what they say of the class: "
+                    "sc.average(models, by='stacking', X=X, y=y)."
                 )
