@@ -77,6 +77,47 @@ def kernelled(family: Any, cells: Sequence[Any], members: Any, prior: float, how
     return found
 
 
+def grouped(cells: Sequence[Any], members: Any, prior: float, how: str, known: Any) -> list[Group]:
+    """The share of a level's group in the class, times its own share of the rows of all classes in that group."""
+    levels, number = known["levels"], [int(x) for x in known["group"]]
+    size = [number.count(k) for k in range(max(number, default=-1) + 1)]
+    imagined = 0.0 if how == "ml" else prior
+    pooled = [
+        math.fsum(math.fsum(row) for cell, row in zip(cells, members, strict=True) if cell == level)
+        + imagined / size[number[i]]
+        for i, level in enumerate(levels)
+    ]
+    found = []
+    for g in range(len(members[0])):
+        held = [
+            math.fsum(row[g] for cell, row in zip(cells, members, strict=True) if group_of(cell, known) == k)
+            for k in range(len(size))
+        ]
+        raw = [n + {"ml": 0.0, "map": prior - 1.0}.get(how, prior) for n in held]
+        whole = math.fsum(raw)
+        shares = [n / whole if whole > 0 else 1 / len(raw) for n in raw]
+        rest = math.fsum(held) + prior * (len(size) + 1)
+        found.append(
+            {
+                "probability": [shares[k] * within(i, number, pooled) for i, k in enumerate(number)],
+                "unseen": imagined / rest if imagined else 0.0,
+                "group": known["group"],
+            }
+        )
+    return found
+
+
+def group_of(cell: Any, known: Any) -> int | None:
+    """The number of a level's group; None where there is no level."""
+    return None if cell is None else int(known["group"][list(known["levels"]).index(cell)])
+
+
+def within(level: int, number: Sequence[int], pooled: Sequence[float]) -> float:
+    """The share of a level among those of its group."""
+    own = [mass for mass, k in zip(pooled, number, strict=True) if k == number[level]]
+    return pooled[level] / math.fsum(own) if math.fsum(own) > 0 else 1 / len(own)
+
+
 def _bumped(rows: Sequence[tuple[float, float]], edges: Sequence[float], h: float, kernel: str) -> list[float]:
     if not rows:
         return [0.0] * (len(edges) - 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 from scipy import stats
 
-from celled import binned, cell_density, kernelled
+from celled import binned, cell_density, grouped, kernelled
 from exact import multinormals, normals, part_of, solve
 from mixed_parts import mixed_density, mixed_height, mixed_step
 from shaped import gamma_density, gammas, student_height, students
@@ -232,6 +232,7 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "student": _normal,
     "mixed": mixed_density,
     "mixed_block": mixed_density,
+    "grouped": _categorical,
     "histogram": cell_density,
     "cut": cell_density,
     "kde": cell_density,
@@ -374,4 +375,5 @@ ESTIMATES: dict[str, Callable[..., list[Group]]] = {
     "multinomial": _multinomial_fit,
     "binomial": _binomial_fit,
     "gamma": gammas,
+    "grouped": grouped,
 }

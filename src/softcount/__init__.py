@@ -28,8 +28,8 @@ _NAMES = {
     "estimators.markov_chain": "MarkovChain",
     "estimators.model_average": "average ModelAverage",
     "estimators.hidden_markov": "HiddenMarkov",
-    "families": "Bernoulli Binomial Categorical Cut Exponential GammaFamily Geometric HistogramFamily KernelFamily "
-    "LogNormal Markov Mixed Multinomial Multinormal Normal Poisson Spiked Student Text",
+    "families": "Bernoulli Binomial Categorical Cut Exponential GammaFamily Geometric Grouped HistogramFamily "
+    "KernelFamily LogNormal Markov Mixed Multinomial Multinormal Normal Poisson Spiked Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
     "bayes.expert_beliefs": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",

@@ -140,6 +140,9 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         model, key = worked(example), example.keys[0]
         cells, points = model.params[key]["probability"].shape[1], model.counts[key].shape[1]
         by_hand[example.title] = 2 * ((points if example.family.name == "kde" else cells) - 1)
+    if example.family.name == "grouped":
+        found = int(worked(example).params["town"]["group"].max()) + 1
+        by_hand["grouped"] = 2 * (found - 1) + 4 - found
     assert worked(example).n_parameters == 1 + by_hand.get(example.title, 2 * len(example.family.chart))
 
 
@@ -152,7 +155,7 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
                 model.posterior(key)
             continue
         if (
-            example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked")
+            example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked", "grouped")
             or example.family.counts_points
         ):
             with pytest.raises(sc.DataError, match="conjugate"):

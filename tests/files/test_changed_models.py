@@ -62,7 +62,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
     "other families": bayes({"size": "student", "visits": "geometric", "price": "gamma"}, SORT),
     "gaps": bayes({("sold", "shown"): "binomial", "price": "lognormal"}, GAPS, class_prior="uniform"),
     "a level for every row": bayes({"wide": "categorical", "sold": "bernoulli"}, estimate="map", prior=2.0),
-    "densities of any shape": bayes({"size": "kde", "x": "histogram", "price": sc.Cut("mdl")}),
+    "densities of any shape": bayes({"size": "kde", "x": "histogram", "price": sc.Cut("mdl"), "wide": "grouped"}),
     "isotonic": bayes({"size": "normal"}, calibration="isotonic"),
     "temperature": bayes({"size": "normal", "x": "normal"}, SORT, calibration="temperature"),
     "predictive": bayes({"size": "normal", "colour": "categorical"}, estimate="predictive"),

@@ -12,6 +12,7 @@ from softcount.families.examples import Example
 from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
 from softcount.families.geometric import Geometric
+from softcount.families.grouped import Grouped
 from softcount.families.histogram_family import HistogramFamily
 from softcount.families.joint import Joint
 from softcount.families.kernel_family import KernelFamily
@@ -49,6 +50,7 @@ __all__ = [
     "Family",
     "GammaFamily",
     "Geometric",
+    "Grouped",
     "HistogramFamily",
     "How",
     "Hyper",

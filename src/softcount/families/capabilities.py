@@ -45,6 +45,8 @@ class Capabilities:
     """Whether all levels must be known before rows are counted."""
     counts_points: ClassVar[bool] = False
     """Whether rows are counted at the different numbers of the column, which must be known before."""
+    side_by_side: ClassVar[bool] = True
+    """Whether like columns are estimated together; otherwise each by itself, though scored with the others."""
     two_levels: ClassVar[bool] = False
     """Whether a column of one level has an opposite one."""
     takes_bag: ClassVar[bool] = False

@@ -71,7 +71,7 @@ class Cut(BinnedCounts):
         if not len(inner):
             return "no cut tells its classes apart: it says nothing of them" if self.needs_classes else None
         named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
-        more = ", ..." if len(inner) > MOST_NAMED else ""
+        more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
         return f"cut into {len(inner) + 1} intervals at {named}{more}"
 
     def describe(self, params: Params, setting: Setting) -> list[str]:

@@ -20,7 +20,7 @@ from softcount.numerics.twofold import Twofold
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
 """Of Silverman's bandwidth, those that `auto` tries."""
-FEW_POINTS = 256
+FEW_POINTS = 128
 """Points up to which all pairs of them are looked at in two classes; where there are more, neighbours are joined."""
 ROOT_TWO_PI = sqrt(2 * np.pi)
 FINEST = 1 / 6

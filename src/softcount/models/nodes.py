@@ -168,7 +168,8 @@ class Nodes:
     def bundles(self) -> tuple[Bundle, ...]:
         alike: dict[Any, list[Node]] = {}
         for node in self.nodes:
-            alone = node.key if node.family.alone or node.key == ROOT or node.key in self.apart else None
+            own = node.family.alone or not node.family.side_by_side or node.key == ROOT or node.key in self.apart
+            alone = node.key if own else None
             size = node.family.width(node.setting), node.setting.groups
             alike.setdefault((node.family.stack_key(), size, alone), []).append(node)
         return tuple(Bundle(tuple(nodes), nodes[0].family.alone) for nodes in alike.values())

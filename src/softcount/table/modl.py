@@ -6,16 +6,18 @@ classes are shared out in each, every possibility being as likely as any other o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
-from softcount.numerics.late_scipy import gammaln, logsumexp
+from softcount.numerics.late_scipy import gammaln
 
-MOST_PARTS = 96
+MOST_PARTS = 64
 """Neighbours are joined, the most alike first, until so many are left; among those the best intervals are found."""
 ENOUGH = 8
-"""More intervals or groups that are tried after those that were best."""
+"""More intervals that are tried after those that were best."""
+MOST_LOOKED_UP = 1 << 20
+"""Rows up to which logarithms of factorials are looked up."""
 
 
 def interval_places(counts: np.ndarray) -> np.ndarray:
@@ -24,12 +26,13 @@ def interval_places(counts: np.ndarray) -> np.ndarray:
     >>> interval_places(np.array([[9.0, 0], [8, 1], [9, 0], [0, 9], [1, 9], [0, 8]]))
     array([3])
     """
-    counts, rows = _of_seen_classes(counts), counts.sum()
+    counts = _of_seen_classes(counts)
     if len(counts) < 2 or counts.shape[1] < 2:
         return np.zeros(0, dtype=np.int64)
     first = _joined(counts)
-    found = _best_intervals(np.add.reduceat(counts, first, axis=0), lambda k: log_choose(rows + k - 1, k - 1))
-    return np.asarray(first[found])
+    more, rows = np.arange(len(first)), float(counts.sum())
+    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)  # ways to place so many cuts
+    return np.asarray(first[_best_intervals(np.add.reduceat(counts, first, axis=0), prices)])
 
 
 def level_groups(counts: np.ndarray) -> np.ndarray:
@@ -41,12 +44,12 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
     levels, counts = len(counts), _of_seen_classes(counts)
     if levels < 2 or counts.shape[1] < 2:
         return np.zeros(levels, dtype=np.int64)
-    prices = log_partitions(levels)
+    prices = log_partitions(levels, MOST_PARTS)
     order = _likeness(counts)
     ordered = counts[order]
     if counts.shape[1] == 2:  # in the order of their shares the best groups are neighbours
         first = _joined(ordered)
-        cuts = first[_best_intervals(np.add.reduceat(ordered, first, axis=0), lambda k: prices[k - 1])]
+        cuts = first[_best_intervals(np.add.reduceat(ordered, first, axis=0), prices)]
         group = np.searchsorted(cuts, np.arange(levels), side="right")
     else:
         first = _joined(ordered)
@@ -59,19 +62,34 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_seen_classes(counts: np.ndarray) -> np.ndarray:
-    return counts[:, counts.sum(axis=0) > 0]
+    """The counts of the classes that have rows; whole numbers where they are, as those are looked up."""
+    seen = counts[:, counts.sum(axis=0) > 0]
+    whole = seen.astype(np.int64)
+    return whole if (whole == seen).all() and whole.sum() < MOST_LOOKED_UP else seen
+
+
+@lru_cache
+def _log_factorials(size: int) -> np.ndarray:
+    return np.asarray(gammaln(np.arange(1.0, size + 1.0)))
+
+
+def log_factorial(n: np.ndarray) -> np.ndarray:
+    """Logarithms of factorials, also of what is not whole."""
+    if n.dtype.kind != "i":
+        return np.asarray(gammaln(n + 1.0))
+    return _log_factorials(1 << int(n.max(initial=1)).bit_length()).take(n)
 
 
 def part_costs(counts: np.ndarray) -> np.ndarray:
-    """What telling the classes within each part costs, in nats: their shares, then which row has which."""
-    rows, classes = counts.sum(axis=-1), counts.shape[-1]
-    told = gammaln(rows + 1.0) - sum(gammaln(counts[..., j] + 1.0) for j in range(classes))
-    return np.asarray(told + log_choose(rows + classes - 1, classes - 1))
+    """What telling the classes within each part costs, in nats: their shares, then which row has which.
 
-
-def log_choose(n: np.ndarray | float, k: float) -> np.ndarray:
-    """The logarithm of the ways to choose k of n, which need not be whole."""
-    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(np.asarray(n) - k + 1.0))
+    It is the logarithm of (n + classes - 1)! / (classes - 1)! / n1! / n2! / ... for a part of n rows.
+    """
+    classes = counts.shape[-1]
+    told = log_factorial(counts.sum(axis=-1) + (classes - 1))
+    for j in range(classes):
+        told -= log_factorial(counts[..., j])
+    return np.asarray(told - gammaln(classes))
 
 
 def _joined(counts: np.ndarray) -> np.ndarray:
@@ -90,25 +108,33 @@ def _joined(counts: np.ndarray) -> np.ndarray:
     return first
 
 
-def _best_intervals(parts: np.ndarray, price: Callable[[int], np.ndarray | float]) -> np.ndarray:
-    """Which parts begin a new interval: of all ways to cut, the one of least cost, where k intervals have a price."""
+def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Which parts begin a new interval: of all ways to cut, the one of least cost; 1, 2, 3, ... of them have prices."""
     last = len(parts)
-    below = np.concatenate([np.zeros((1, parts.shape[1])), np.cumsum(parts, axis=0)])
-    low, high = np.triu_indices(last + 1, 1)
+    below = np.concatenate([np.zeros_like(parts[:1]), np.cumsum(parts, axis=0)])
+    low, high = _pairs(last + 1)
     costs = np.full((last + 1, last + 1), np.inf)
     costs[low, high] = part_costs(below[high] - below[low])
-    best, starts, totals = costs[0], [], [float(costs[0, last] + price(1))]
-    for k in range(2, last + 1):
-        if k > np.argmin(totals) + 1 + ENOUGH:
+    costs, ends = np.ascontiguousarray(costs.T), np.arange(last + 1)  # a row for every end of an interval
+    best, starts, totals, found = costs[:, 0], [], [costs[last, 0] + prices[0]], 0
+    for cuts in range(1, last):
+        if cuts > found + ENOUGH:
             break
-        ways = best[:, None] + costs
-        starts.append(ways.argmin(axis=0))
-        best = ways[starts[-1], np.arange(last + 1)]
-        totals.append(float(best[last] + price(k)))
-    cuts = [last]
-    for start in reversed(starts[: int(np.argmin(totals))]):
-        cuts.append(int(start[cuts[-1]]))
-    return np.array(cuts[:0:-1], dtype=np.int64)
+        ways = costs + best
+        starts.append(ways.argmin(axis=1))
+        best = ways[ends, starts[-1]]
+        totals.append(best[last] + prices[cuts])
+        found = cuts if totals[-1] < totals[found] else found
+    places = [last]
+    for start in reversed(starts[:found]):
+        places.append(int(start[places[-1]]))
+    return np.array(places[:0:-1], dtype=np.int64)
+
+
+@lru_cache(maxsize=128)
+def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every place with every later one."""
+    return np.triu_indices(size, 1)
 
 
 def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
@@ -140,10 +166,10 @@ def _likeness(counts: np.ndarray) -> np.ndarray:
     return np.argsort(shares @ way, kind="stable")
 
 
-def log_partitions(levels: int) -> np.ndarray:
-    """Logarithms of the ways to part so many levels into at most 1, 2, 3, ... groups."""
-    ways = np.full(levels, -np.inf)
+def log_partitions(levels: int, most: int) -> np.ndarray:
+    """Logarithms of the ways to part so many levels into at most 1, 2, 3, ... groups, up to `most`."""
+    ways, numbers = np.full(min(levels, most), -np.inf), np.log(np.arange(1.0, min(levels, most) + 1.0))
     ways[0] = 0.0
     for _ in range(1, levels):
-        ways[1:] = np.logaddexp(ways[:-1], ways[1:] + np.log(np.arange(2, levels + 1)))
-    return np.array([logsumexp(ways[: k + 1]) for k in range(levels)])
+        ways = np.logaddexp(np.append(-np.inf, ways[:-1]), ways + numbers)
+    return np.asarray(np.logaddexp.accumulate(ways))
