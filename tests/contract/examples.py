@@ -26,7 +26,7 @@ TRIES = int(os.environ.get("SOFTCOUNT_TRIES", "0"))
 """Tables that Hypothesis makes for each law and family; set it to look harder, with new tables every time."""
 
 LAWS = settings(
-    max_examples=TRIES or 4,
+    max_examples=TRIES or 3,
     derandomize=not TRIES,
     deadline=None,
     database=None,
@@ -36,8 +36,8 @@ LAWS = settings(
 
 
 def laws(example: Any) -> Any:
-    """Half as many tables again where nothing is hidden, so that a fit is one pass."""
-    return settings(LAWS, max_examples=TRIES or 6) if example.family.exact else LAWS
+    """A table more where nothing is hidden, so that a fit is one pass."""
+    return settings(LAWS, max_examples=TRIES or 4) if example.family.exact else LAWS
 
 
 TYPES = {"levels": pa.string(), "documents": pa.string(), "sequences": pa.string(), "counts": pa.int64()}
