@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import softcount as sc
+from softcount.errors import DataWarning
 
 KINDS = {"visits": "poisson", "size": "normal", "income": "lognormal"}
 LEVELS = {"colour": ["blue", "green", "red"], "rich": [False, True]}
@@ -283,6 +284,22 @@ def test_the_table_given_is_not_changed(model):
     before = frame.copy()
     model.impute(frame)
     pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [sc.NaiveBayes(), sc.Mixture(2, n_init=1, random_state=0), sc.BayesNet([("colour", "taste")])],
+    ids=["classes", "mixture", "network"],
+)
+def test_a_level_never_seen_is_no_hole(made):
+    frame = pd.DataFrame({"colour": ["red", "blue"] * 10, "taste": ["sweet", "sour"] * 10})
+    known = {"y": ["u", "v"] * 10} if isinstance(made, sc.NaiveBayes) else {}
+    model = made.fit(frame, **known)
+    odd = pd.DataFrame({"colour": ["red", "mauve", None], "taste": [None, None, "sour"]})
+    with pytest.warns(DataWarning, match=r"1 cells hold levels never seen in training, in 'colour' \(1\); they stay"):
+        filled = model.impute(odd)
+    assert filled["colour"].tolist() == ["red", "mauve", "blue"]
+    assert filled["taste"].notna().all() and filled["taste"][2] == "sour"
 
 
 def test_an_array_is_filled_as_an_array():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import softcount as sc
+from softcount.errors import DataError
 from softcount.evaluate.scores import cross_validate
 from softcount.learn.plan import Plan
 from softcount.models.declared import read_kinds
@@ -115,3 +117,18 @@ def test_weights_times_a_constant_leave_maximum_likelihood_where_it_is(factor):
     )
     np.testing.assert_allclose(same.params_[0]["mean"], one.params_[0]["mean"], rtol=1e-6)
     assert same.class_count_ == pytest.approx(one.class_count_ * factor)
+
+
+@pytest.mark.parametrize("how", ["mean", "ml", "predictive"])
+def test_waiting_times_are_counted_in_any_unit_or_refused_by_name(how: str) -> None:
+    waits, names = np.random.default_rng(0).exponential(size=60) * np.tile([1.0, 5.0], 30), ["u", "v"] * 30
+
+    def told(unit: float) -> np.ndarray:
+        frame = pd.DataFrame({"wait": waits * unit})
+        return sc.NaiveBayes(kinds={"wait": "exponential"}, estimate=how).fit(frame, names).predict_proba(frame)
+
+    for unit in (1e-293, 1e-100, 1e100, 1e300):
+        np.testing.assert_allclose(told(unit), told(1.0), atol=1e-12)
+    for unit in (1e-296, 1e-304, 1e-310):
+        with pytest.raises(DataError, match=r"column 'wait' has waiting times of .* multiply the column"):
+            told(unit)

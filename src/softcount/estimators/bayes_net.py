@@ -505,7 +505,10 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
         from softcount.estimators.filling import filled
 
-        return filled(X, self._fitted.fills(self._closed(X)))
+        table = self._closed(X)
+        found = self._fitted.fills(table)
+        inputs.warn_of_kept(table)
+        return filled(X, found)
 
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
         """An Arrow table of what each node adds to the log-odds of a node's likeliest level against the runner-up.

@@ -177,7 +177,7 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # what a missing document said cannot be made up
         found = fills(fitted, table)
-        inputs.warn_of_outside(table, "; they stay as they are")
+        inputs.warn_of_kept(table)
         return filled(X, found)
 
     def augment(self, X: Any) -> Any:

@@ -203,10 +203,20 @@ def warn_of_unseen(table: Table) -> None:
         warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
 
 
-def warn_of_outside(table: Table, fate: str = "") -> None:
-    """A warning of numbers that were no evidence, and what became of them besides."""
+def warn_of_outside(table: Table) -> None:
+    """A warning of numbers that were no evidence."""
     if table.outside:
-        warnings.warn(f"{table.outside_note}{fate}.", DataWarning, stacklevel=3)
+        warnings.warn(f"{table.outside_note}.", DataWarning, stacklevel=3)
+
+
+def warn_of_kept(table: Table) -> None:
+    """A warning of cells that hold what a model cannot say: no evidence, but no holes either."""
+    unseen = {key: n for key, n in table.unseen.items() if n and table.schema[key].kind is not Kind.TEXT}
+    parts = [table.outside_note] if table.outside else []
+    if unseen:
+        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {_where(unseen)}")
+    if parts:
+        warnings.warn("; ".join(parts) + "; they stay as they are.", DataWarning, stacklevel=3)
 
 
 def _where(cells: Mapping[Any, int]) -> str:

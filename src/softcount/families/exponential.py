@@ -18,6 +18,8 @@ from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
 from softcount.table.schema import Key
 
+LEAST_MEAN = 1e-294
+"""Of the whole column: the largest rate that a group may have, and what it adds up to, must be finite."""
 SHORTEST = 1e-6
 """Of the whole column's mean wait, the least of a group: below it scores of the others' rows keep no digits."""
 
@@ -45,6 +47,13 @@ class Exponential(Totals):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         told = Totals.hyper(self, prior, stats, setting)
+        if (small := told["whole"] < LEAST_MEAN).any():
+            key = setting.keys[int(np.argmax(small))]
+            mean = float(np.min(told["whole"]))
+            raise DataError(
+                f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is beyond all numbers."
+                " Count them in a smaller unit: multiply the column, by 1e100 say."
+            )
         return told | {"top": 1.0 / (told["whole"] * max(np.sqrt(setting.floor), SHORTEST))}
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:

@@ -14,7 +14,7 @@ from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
 from softcount.table.names import apart, labels
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
@@ -235,7 +235,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
         weights, _ = softmax_rows(joint)
         for leaf in model.model.leaves:
             for place, column in enumerate(leaf.columns):
-                rows = np.flatnonzero(_absent(model, chunk, column))
+                rows = np.flatnonzero(absent_cells(model.schema, chunk, column))
                 rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
                 if len(rows):
                     model.refuse_impossible(chunk, joint, rows)
@@ -246,11 +246,13 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
     return {key: (rows, values) for key, (rows, values) in joined.items()}
 
 
-def _absent(model: Fitted, chunk: Chunk, column: Key) -> np.ndarray:
-    """Which rows have no value in a column that a fill could stand for; a missing text stays missing."""
-    store, slot = model.schema.places[column]
+def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
+    """Which rows have nothing in a column that a fill could stand for.
+
+    A missing text stays missing, and a level never seen in training is what the cell holds, not a hole.
+    """
+    store, slot = schema.places[column]
     if store == "bags":
         return np.zeros(chunk.n_rows, dtype=bool)
     values = getattr(chunk, store)[:, slot]
-    codes = len(model.schema[column].levels)
-    return np.asarray(np.isnan(values) if store == "reals" else (values == 0) | (values > codes))
+    return np.asarray(np.isnan(values) if store == "reals" else values == 0)

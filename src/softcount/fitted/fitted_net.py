@@ -12,7 +12,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer
+from softcount.fitted.answers import Answer, absent_cells
 from softcount.fitted.net_evidence import (
     LevelPlaces,
     exact_codes,
@@ -396,8 +396,10 @@ class FittedNet(Learned):
             evidence = self.evidence(ready)
             for new, place in enumerate(self.net.places):
                 node = self.net.each[place]
-                rows = np.flatnonzero(ready.codes[:, new] < 0)
-                if (node.columns or node.key in self.net.cuts) and len(rows):
+                if not (node.columns or node.key in self.net.cuts):
+                    continue
+                rows = np.flatnonzero((ready.codes[:, new] < 0) & absent_cells(self.schema, chunk, node.key))
+                if len(rows):
                     shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
                     values = self._likeliest(node, shares)
                     found.setdefault(node.key, []).append((rows + ready.start, values))
