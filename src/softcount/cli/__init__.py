@@ -21,6 +21,7 @@ COMMANDS = {
     "explain": "Say why a row got its class, column by column.",
     "query": "Ask for the distribution of one column, given others.",
     "sample": "Draw new rows from a model.",
+    "generate": "Write new text or sequences from a chain.",
     "density": "Say which density fits a column of a table, and draw it.",
     "demo": "Show the main job on a small table that comes with Softcount.",
 }

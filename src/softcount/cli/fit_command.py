@@ -44,7 +44,8 @@ Examples:
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
   softcount fit visits.csv --target stayed --expert beliefs.csv
   softcount fit events.csv --sequence customer --order time --states 3
-  softcount fit names.txt --steps characters --context auto
+  softcount fit names.txt --steps characters --context auto --ends
+  softcount fit visits.parquet --target bought --kind clicks=markov
 
 A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
 sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
@@ -175,7 +176,7 @@ def command(
         raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
     check_output(saved, data)
     net = network_options.take_request(asked)
-    wanted = SequenceRequest(layout, **{name: asked.pop(name) for name in ("states", "context", "symbols")})
+    wanted = SequenceRequest(layout, **{name: asked.pop(name) for name in ("states", "context", "symbols", "ends")})
     request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, **asked)
     if in_sequences:
         run(request, saved, json_wanted, partial(fit_sequences, asked=wanted))

@@ -54,6 +54,7 @@ class SequenceRequest:
     states: int | str | None = None
     context: int | str | None = None
     symbols: str | None = None
+    ends: bool | None = None
 
 
 def fit_sequences(request: FitRequest, asked: SequenceRequest, tell: Tell) -> Any:
@@ -65,7 +66,7 @@ def fit_sequences(request: FitRequest, asked: SequenceRequest, tell: Tell) -> An
         from softcount.estimators.markov_chain import MarkovChain
 
         prior: Any = "kneser-ney" if request.prior is None else request.prior
-        return MarkovChain(1 if asked.context is None else asked.context, prior).fit(sequences)
+        return MarkovChain(1 if asked.context is None else asked.context, prior, bool(asked.ends)).fit(sequences)
     from softcount.cli.library_calls import DEFAULT_CRITERION, DEFAULT_STARTS, declared
     from softcount.estimators.hidden_markov import HiddenMarkov
     from softcount.run.progress import starts_told
@@ -124,6 +125,18 @@ def sampled(model: Any, n: int, length: int | None, seed: int) -> pa.Table:
     numbers = [number for number, steps in enumerate(each, start=1) for _ in steps]
     steps = [step for steps in each for step in range(1, len(steps) + 1)]
     return pa.table({"sequence": numbers, "step": steps, "symbol": cells_array([x for own in each for x in own])})
+
+
+def generated(chain: Any, n: int, start: str | None, seed: int) -> str:
+    """New sequences as text, one on a line: characters close together, other symbols with blanks between them."""
+    close = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in chain.symbols_)
+    begin: Any = None if start is None else list(start) if close else start.split()
+    if begin is not None and not close:
+        spelt = {str(symbol): symbol for symbol in chain.symbols_}
+        begin = [spelt.get(step, step) for step in begin]
+    drawn = chain.sample(n, start=begin, random_state=seed)
+    lines = drawn if chain.ends else [drawn]
+    return "".join(("" if close else " ").join(map(str, line)) + "\n" for line in lines)
 
 
 def explained(model: Any, data: str, layout: SequenceForm, form: InputFormat, against: str | None) -> pa.Table:

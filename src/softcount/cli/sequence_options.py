@@ -114,6 +114,7 @@ LOOKING: list[tuple[str, dict[str, Any]]] = [
             "[default: 1]",
         },
     ),
+    ("--ends", {"is_flag": True, "default": None, "help": "A chain learns how sequences begin and end."}),
 ]
 
 
@@ -146,7 +147,7 @@ NOT_BESIDE_EITHER = ("calibrate", "unlabelled_weight", "expert")
 
 def is_for_sequences(asked: Mapping[str, Any], layout: SequenceForm) -> bool:
     """Whether anything that was asked is about sequences."""
-    return layout.is_asked_for or any(asked[name] is not None for name in ("states", "context", "symbols"))
+    return layout.is_asked_for or any(asked[name] is not None for name in ("states", "context", "symbols", "ends"))
 
 
 def check_with_sequences(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
@@ -160,7 +161,7 @@ def check_with_sequences(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> 
         for name in ("target", "criterion", "starts", "kinds"):
             if asked[name] not in (None, (), {}):
                 raise click.UsageError(f"--{name.rstrip('s')} needs --states where DATA holds sequences")
-    elif asked["context"] is not None or asked["symbols"] is not None:
-        raise click.UsageError("--context and --symbols are for chains; they cannot be given with --states")
+    elif any(asked[name] is not None for name in ("context", "symbols", "ends")):
+        raise click.UsageError("--context, --symbols and --ends are for chains; they cannot be given with --states")
     elif asked["criterion"] not in (None, "evidence", "bic"):
         raise click.UsageError(f"--criterion {asked['criterion']} is for classes; of states: evidence, bic")

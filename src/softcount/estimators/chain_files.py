@@ -26,7 +26,7 @@ def save_chain(chain: Any, path: Any) -> None:
     about = {
         "settings": settings, "order": chain.order_, "column": plain(spec.key), "missing": list(chain.schema_.missing),
         "symbols": [plain(symbol) for symbol in chain.symbols_],
-        "evidence": [[order, height] for order, height in chain.evidence_.items()],
+        "notes": list(chain.input_notes_), "evidence": [[order, height] for order, height in chain.evidence_.items()],
     }  # fmt: skip
     arrays: Arrays = {}
     for back, level in enumerate(chain.counts_.levels):
@@ -50,6 +50,7 @@ def load_chain(path: Any, document: Document, arrays: Arrays) -> Any:
         spec = Field(key_of(about["column"]), Kind.CATEGORICAL, "symbols", symbols, wide=len(symbols) > NARROW_LEVELS)
         chain.schema_ = Schema((spec,), tuple(map(str, about["missing"])))
         chain.order_, chain.evidence_ = order, {int(tried): float(height) for tried, height in about["evidence"]}
+        chain.input_notes_ = [str(note) for note in about["notes"]]
         if type(order) is not int or order < 0 or (type(chain.order) is int and order != chain.order):
             raise ModelFileError("its order is not that of its settings.")
         chain._keep(_counts(arrays, Alphabet(len(symbols), chain.ends), order))

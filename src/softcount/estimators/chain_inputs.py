@@ -85,7 +85,7 @@ def _refuse_wide(sequences: Sequences) -> None:
     if len(keys) > 1:
         raise DataError(
             f"a chain is of one column, but a step has {len(keys)}: {wording.and_others(keys)}. Name one: "
-            "read_sequences(..., columns=['...'])."
+            "--symbols COL, or in Python read_sequences(..., columns=['...'])."
         )
 
 

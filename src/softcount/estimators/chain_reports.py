@@ -85,6 +85,13 @@ class ChainReports:
         return np.array([self.predictions_.after(context) for context in self._contexts()])
 
     @property
+    def shares_(self) -> dict[Any, float]:
+        """The share of each symbol, and of ends where those are states, among the steps that were counted."""
+        level = self.counts_.levels[0]
+        counts = np.bincount(level.keys - 1, level.counts, minlength=self.counts_.alphabet.predicted)
+        return dict(zip(self.next_symbols_, (counts / counts.sum()).tolist(), strict=True))
+
+    @property
     def shape_(self) -> ChainShape:
         """Whether the transitions that were met lead from every symbol to every other, and in what period.
 

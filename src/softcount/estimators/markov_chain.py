@@ -55,6 +55,7 @@ class MarkovChain(ChainReports, BaseEstimator):  # type: ignore[misc]  # scikit-
     schema_: Schema
     order_: int
     evidence_: dict[int, float]
+    input_notes_: list[str]
 
     def __init__(self, order: Any = 1, prior: Any = BACK_OFF, ends: bool = False, symbols: Any = None) -> None:
         self.order = order
@@ -69,7 +70,7 @@ class MarkovChain(ChainReports, BaseEstimator):  # type: ignore[misc]  # scikit-
         self._check_settings()
         found = coded(X, sample_weight, self.ends, self.symbols)
         alphabet = Alphabet(len(found.symbols), self.ends)
-        self.schema_, self.evidence_ = found.schema, {}
+        self.schema_, self.evidence_, self.input_notes_ = found.schema, {}, list(found.sequences.notes)
         self.order_ = self._settle_order(found, alphabet)
         self._keep(self._counted(found, alphabet))
         return self
@@ -154,7 +155,7 @@ class MarkovChain(ChainReports, BaseEstimator):  # type: ignore[misc]  # scikit-
     @staticmethod
     def _like(chain: MarkovChain) -> MarkovChain:
         made = type(chain)(**chain.get_params(deep=False))
-        made.order_, made.evidence_ = chain.order_, chain.evidence_
+        made.order_, made.evidence_, made.input_notes_ = chain.order_, chain.evidence_, chain.input_notes_
         return made
 
     def _join(self, other: MarkovChain) -> None:
@@ -286,7 +287,7 @@ class MarkovChain(ChainReports, BaseEstimator):  # type: ignore[misc]  # scikit-
     def notes_(self) -> list[str]:
         """What was chosen and why, and whether the chain gets everywhere."""
         shape: ChainShape = self.shape_
-        return [*self._chosen(), f"transitions that were met: {shape.described()}"]
+        return [*self.input_notes_, *self._chosen(), f"transitions that were met: {shape.described()}"]
 
     def _chosen(self) -> list[str]:
         if self.order == "auto":

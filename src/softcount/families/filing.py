@@ -8,15 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.errors import ModelFileError
+from softcount.errors import DataError, ModelFileError
 from softcount.families.answering import Answering
 from softcount.families.setting import Hyper, Params, Setting
 from softcount.families.written import inner_shape
 from softcount.table.schema import Field, Key, Kind
+
+if TYPE_CHECKING:
+    from softcount.families.base import Family
 
 LARGEST = 1e150
 """Parameters, in counting units, beyond which squares and products are no numbers any more."""
@@ -39,6 +42,11 @@ class Filing(Answering):
     def key_in(cls, text: str) -> Key:
         """The column that a text names, or the block of columns with commas between them."""
         return tuple(text.split(",")) if cls.block else text
+
+    @classmethod
+    def spelt(cls, how: str) -> Family:
+        """Itself with the settings that stand after its name and a colon."""
+        raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
 
     def document(self) -> dict[str, Any]:
         """Its name and its own settings."""

@@ -254,6 +254,15 @@ class Markov(Family):
 
     # -- in files
 
+    @classmethod
+    def spelt(cls, how: str) -> Markov:
+        """`markov:words`, `markov:2`, `markov:2,words`: the order, and what the steps of text are."""
+        parts = [part.strip() for part in how.split(",")]
+        orders, steps = ([x for x in parts if x.isdigit() is digits] for digits in (True, False))
+        if len(orders) > 1 or len(steps) > 1 or not all(parts):
+            raise DataError(f"markov:{how} is not a kind we know. Write markov:2, markov:words or markov:2,words.")
+        return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
+
     @property
     def word_model(self) -> str | None:
         return self.name

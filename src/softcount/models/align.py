@@ -16,7 +16,7 @@ from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
-from softcount.table.text_columns import WORDLESS
+from softcount.table.text_columns import WORDLESS, counted_words
 from softcount.text import Reading, Words
 from softcount.text.transitions_of import all_transitions
 
@@ -202,7 +202,8 @@ def with_united_words(spec: Field, other: Field) -> Field:
     words = united_words(spec.levels, other.levels)
     words = all_transitions(words, spec.reading.ngrams[0]) if spec.reading.analyzer == "steps" else words
     said, _, counted = spec.why.rpartition("; ")
-    why = f"{said}; {len(words):,} different words" if counted.endswith(" different words") else spec.why
+    known = counted == counted_words(len(spec.levels), spec.reading)
+    why = f"{said}; {counted_words(len(words), spec.reading)}" if known else spec.why
     return replace(spec, levels=words, why=why)
 
 

@@ -111,13 +111,14 @@ def family_of(said: Any, key: Key) -> Family:
     """A family instance from its name or itself."""
     if isinstance(said, Family):
         return said
-    name = SYNONYMS.get(str(said), str(said))
+    name, colon, how = str(said).partition(":")
+    name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
         close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore"} - {"joint", "linear"}))
         raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
-    return FAMILIES[name]()
+    return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
 
 
 def nodes_of(

@@ -119,10 +119,15 @@ def _top(line: dict[str, Any]) -> float:
 def _add_chain(page: Page, model: Any) -> None:
     symbols = [str(symbol) for symbol in model.symbols_]
     page.heading(f"A Markov chain of order {model.order_}: {counted(len(symbols), 'symbol')}")
-    page.line(f"from {counted(model.counts_.steps, 'step')}")
-    page.heading("What comes in the long run")
-    shares = sorted(_long_run(model).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
-    page.grid(["after", "share"], [[_context(key), share(value)] for key, value in shares], right=["share"])
+    ends = ", beginnings and ends as states" if model.ends else ""
+    page.line(f"from {counted(model.counts_.steps, 'step')}{ends}; {_prior(model.prior)}")
+    told = _long_run(model)
+    page.heading("What comes in the long run" if told else "What comes, as counted")
+    runs = model.run_lengths() if told else {}
+    shares = sorted((told or model.shares_).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
+    headings = ["symbol", "share", *(["runs of"] if runs else [])]
+    lines = [[_context(key), share(value), *([_run(runs.get(key))] if runs else [])] for key, value in shares]
+    page.grid(headings, lines, right=headings[1:])
     if model.order_ == 1 and len(symbols) <= MOST_SYMBOLS:
         page.heading("What follows (row: symbol, column: the next)")
         names = [str(name) for name in model.next_symbols_]
@@ -131,18 +136,29 @@ def _add_chain(page: Page, model: Any) -> None:
         page.grid(["after", *names], lines, right=names)
 
 
+def _prior(prior: Any) -> str:
+    if prior == "kneser-ney":
+        return "contexts leave a part to shorter ones (Kneser-Ney)"
+    return f"{prior} imagined steps to each symbol after every context"
+
+
+def _run(length: float | None) -> str:
+    return "-" if length is None else _steps(length)
+
+
 def _long_run(model: Any) -> dict[Any, float]:
     from softcount.errors import DataError
 
     try:
         found: dict[Any, float] = model.stationary()
-    except DataError:  # it does not get everywhere, so there is no one long run
+    except DataError:  # there is no one long run, or too many contexts to work it out
         return {}
     return found
 
 
 def _context(key: Any) -> str:
-    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    names = [str(symbol) for symbol in (key if isinstance(key, tuple) else (key,))]
+    return " ".join(name if name.strip() else repr(name) for name in names)
 
 
 def _chain_document(model: Any) -> dict[str, Any]:
@@ -151,6 +167,15 @@ def _chain_document(model: Any) -> dict[str, Any]:
         "order": model.order_,
         "symbols": [str(symbol) for symbol in model.symbols_],
         "steps": model.counts_.steps,
+        "ends": model.ends,
+        "prior": str(model.prior),
+        "evidence": {str(order): height for order, height in model.evidence_.items()},
+        "irreducible": model.irreducible_,
+        "period": model.period_,
+        "shares": {_context(key): value for key, value in model.shares_.items()},
+        "contexts": [_context(key) for key in model.contexts_] if model.order_ < 2 else None,
+        "next": [str(name) for name in model.next_symbols_],
+        "transitions": model.transitions_.tolist() if model.order_ < 2 else None,
         "stationary": {_context(key): value for key, value in _long_run(model).items()},
         "notes": list(model.notes_),
     }

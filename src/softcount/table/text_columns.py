@@ -280,8 +280,13 @@ def with_words(plan: ColumnPlan, columns: Mapping[Key, TextColumn]) -> ColumnPla
     column = columns.get(plan.key)
     if column is None or column.words is None or plan.field.levels is column.words:
         return plan
-    why = f"{plan.field.why}; {len(column.words):,} different words"
+    why = f"{plan.field.why}; {counted_words(len(column.words), column.reading)}"
     return replace(plan, field=replace(plan.field, levels=column.words, reading=column.reading, why=why))
+
+
+def counted_words(number: int, reading: Reading) -> str:
+    """How many different words there are; of sequences, transitions."""
+    return f"{number:,} transitions of sequences" if reading.analyzer == "steps" else f"{number:,} different words"
 
 
 def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
