@@ -123,6 +123,19 @@ def test_estimated_shares_are_where_the_likelihood_and_the_imagined_row_peak():
     np.testing.assert_allclose(estimated_shares(logs, was)[0], best, atol=1e-6)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 60), st.floats(0.2, 3.0), st.integers(0, 10_000))
+def test_estimated_shares_are_where_plain_steps_end(classes, rows, sure, seed):
+    rng = np.random.default_rng(seed)
+    was, proba = rng.dirichlet(np.ones(classes)) + 0.01, rng.dirichlet(np.full(classes, 1.0 / sure), size=rows) + 1e-9
+    was, proba = was / was.sum(), proba / proba.sum(axis=1, keepdims=True)
+    plain = was
+    for _ in range(3000):
+        posterior = proba / was * plain
+        plain = ((posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0) + was) / (rows + 1)
+    np.testing.assert_allclose(estimated_shares(np.log(proba), was), plain, atol=1e-6)
+
+
 def test_shares_of_other_rows_are_found_and_put_right():
     rng = np.random.default_rng(1)
     train, use = rng.random(4000) < 0.5, rng.random(20_000) < 0.1

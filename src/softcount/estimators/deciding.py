@@ -47,9 +47,10 @@ class Deciding:
         not as in training: {"ill": 0.01}, "uniform", or "estimate" to learn it from these rows. `threshold` calls a row
         by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the likeliest other.
         """
-        check_is_fitted(self, "classes_")
-        decide = Decision.of(self._names(), costs, threshold)
-        return np.asarray(self.classes_[decide(self.predict_proba(X, prior))])
+        plain = costs is None and threshold is None  # and then nothing to check: one row takes less time than checks do
+        decide = Decision() if plain else Decision.of(self._names(), costs, threshold)
+        chosen = decide(self.predict_proba(X, prior))
+        return np.asarray(self.classes_[chosen])
 
     def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
         """(rows x classes) probability of each class given what the row says; `prior` as in `predict`."""
