@@ -102,7 +102,7 @@ def test_three_large_neighbours_have_fourteen_digits(batch):
     assert_exact(counted(SHORT, batch), 0, SHORT)
 
 
-@BATCHES
+@pytest.mark.parametrize("batch", [None, 7, 100])
 def test_a_thousand_values_around_a_large_one_have_fourteen_digits(batch):
     found = counted(np.stack(list(MADE.values()), axis=1), batch)
     for column, values in enumerate(MADE.values()):
