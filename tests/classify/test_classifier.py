@@ -154,6 +154,16 @@ def test_correlated_numbers_get_a_block():
     assert model.pool_.log_loss < model.pool_.plain / 1.5
 
 
+def test_levels_that_are_numbers_are_taken_as_numbers_unless_somebody_says_otherwise():
+    rng = np.random.default_rng(4)
+    stars = rng.integers(1, 6, 200)
+    frame = pd.DataFrame({"stars": stars, "colour": rng.choice(["red", "blue"], 200)})
+    label = (rng.random(200) < stars / 6).astype(int)
+    guessed, said = sc.Classifier().fit(frame, label), sc.Classifier(kinds={"stars": "categorical"}).fit(frame, label)
+    assert [len(member.cuts.edges) for member in guessed.pool_.members] == [1] * len(guessed.pool_.members)
+    assert [len(member.cuts.edges) for member in said.pool_.members] == [0] * len(said.pool_.members)
+
+
 @pytest.mark.parametrize("why", ["few rows", "one class", "text"])
 def test_simple_cases_get_the_textbooks_model_and_say_so(why):
     frame, label = mixed(25 if why == "few rows" else 60)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Field, Key, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +24,18 @@ class EncodedRows:
     @classmethod
     def of(cls, schema: Schema, chunks: Sequence[Chunk]) -> EncodedRows:
         """The rows of some chunks; a level that the schema does not have is nothing known."""
-        sizes = np.array(level_sizes(schema), dtype=np.int32)
-        codes = [np.hstack([chunk.codes.astype(np.int32), chunk.wide]) for chunk in chunks]
-        whole = np.vstack(codes) if codes else np.zeros((0, len(sizes)), dtype=np.int32)
-        numbers = [chunk.reals for chunk in chunks]
-        width = len(schema.stored("reals"))
-        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), np.where(whole > sizes, 0, whole))
+        valued, coded = _as_numbers(schema)
+        sizes = [len(spec.levels) for spec in coded]
+        numbers, codes = [], []
+        for chunk in chunks:
+            levels = [_codes(chunk, schema, spec) for spec in coded]
+            own = [_values(spec)[_codes(chunk, schema, spec)] for spec in valued]
+            numbers.append(np.hstack([chunk.reals, *(column[:, None] for column in own)]))
+            codes.append(np.array(levels, dtype=np.int32).reshape(len(coded), chunk.n_rows).T)
+        width = len(schema.stored("reals")) + len(valued)
+        whole = np.vstack(codes) if codes else np.zeros((0, len(coded)), dtype=np.int32)
+        known = np.where(whole > np.array(sizes, dtype=np.int32), 0, whole)
+        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -68,9 +74,38 @@ class EncodedRows:
 
 def column_keys(schema: Schema) -> tuple[Key, ...]:
     """The names of the columns of encoded rows."""
-    return tuple(spec.key for store in ("reals", "codes", "wide") for spec in schema.stored(store))
+    valued, coded = _as_numbers(schema)
+    return tuple(spec.key for spec in (*schema.stored("reals"), *valued, *coded))
 
 
 def level_sizes(schema: Schema) -> tuple[int, ...]:
     """How many levels each column of levels has."""
-    return tuple(len(spec.levels) for store in ("codes", "wide") for spec in schema.stored(store))
+    return tuple(len(spec.levels) for spec in _as_numbers(schema)[1])
+
+
+def number_count(schema: Schema) -> int:
+    """How many columns are numbers."""
+    return len(schema.stored("reals")) + len(_as_numbers(schema)[0])
+
+
+def _as_numbers(schema: Schema) -> tuple[list[Field], list[Field]]:
+    """Columns of levels that are taken as numbers, unless somebody said that they are levels, and all others."""
+    coded = [*schema.stored("codes"), *schema.stored("wide")]
+    valued = [spec for spec in coded if not spec.declared and len(spec.levels) > 2 and _numeric(spec.levels)]
+    keys = {spec.key for spec in valued}
+    return valued, [spec for spec in coded if spec.key not in keys]
+
+
+def _numeric(levels: Sequence[object]) -> bool:
+    return all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in levels)
+
+
+def _values(spec: Field) -> np.ndarray:
+    """The number that each code stands for; NaN for a missing cell and a level never seen."""
+    return np.array([np.nan, *map(float, spec.levels), np.nan])  # type: ignore[arg-type]
+
+
+def _codes(chunk: Chunk, schema: Schema, spec: Field) -> np.ndarray:
+    place = schema.places[spec.key]
+    codes: np.ndarray = getattr(chunk, place.store)[:, place.slot]
+    return codes

@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import level_sizes
+from softcount.classify.encoded_rows import level_sizes, number_count
 from softcount.classify.members import Additive, BlockAndTables, Lines, StarsOfCuts
 from softcount.classify.pool import Pool, Tried
 from softcount.classify.recipes import RECIPES
@@ -76,7 +76,7 @@ def _member(document: Document, at: str, arrays: Arrays, schema: Schema, classes
 
 
 def _cuts(lengths: Any, edges: np.ndarray, schema: Schema) -> CutColumns:
-    numbers = len(schema.stored("reals"))
+    numbers = number_count(schema)
     whole = isinstance(lengths, list) and all(type(length) is int and length >= 0 for length in lengths)
     if not whole or len(lengths) != numbers or sum(lengths) != len(edges):
         raise ModelFileError("its cuts are not those of its columns.")
