@@ -24,7 +24,11 @@ def few(monkeypatch):
     """Only the densities that are learned at once."""
 
     def quick(grid):
-        return {name: learn for name, learn in candidates(grid).items() if name in ("normal", "student", "histogram")}
+        return {
+            name: learn
+            for name, learn in candidates(grid).items()
+            if name in ("normal", "student", "histogram", "spiked")
+        }
 
     monkeypatch.setattr(density_ranking, "candidates", quick)
 
@@ -79,6 +83,7 @@ def test_no_density_profits_from_rounding(few):
         at_zero = np.exp(density.fits[None].log_density(np.zeros(1)))[0] * 0.01
         assert at_zero <= 1.0 + 1e-9, density.name
         assert density.log_likelihood <= share * np.log(share / 0.01) + 1.0
+    assert found.best.name == "spiked" and "at 0" in found.best.fits[None].told
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.3], [1.0, 7.0, 12.0], [100.0, 2500.0], [1 / 3, 0.5], [1e18, 3e18]])
@@ -122,6 +127,8 @@ def test_groups_have_densities_of_their_own(few):
         ([1.0, 2.0, 3.0], "there are 3 values .*folds need 10"),
         ([np.nan] * 20, "there are 0 values"),
         ([1.0, np.inf] * 10, "row 2 is infinite"),
+        ([1e308, -1e308, 5.0] * 5, "too far apart"),
+        ([1e-320, 2e-320] * 10, "too close together"),
     ],
 )
 def test_what_has_no_density_is_refused_in_a_line(values, line):

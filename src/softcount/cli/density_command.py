@@ -19,9 +19,10 @@ Examples:
   softcount density adult.csv --column age --json | jq '.densities[0]'
 
 Tried are normal, lognormal and gamma (where every value is above 0), Student's t, Poisson (where the values are
-counts), a histogram of the least description length, Gaussian kernels with two rules for their bandwidth, and a
-mixture of normals. Each is learned from four fifths of the rows and asked for the others, five times. With --by
-every group has densities of its own. A density is never narrower than the values are rounded."""
+counts), a spike at 0 and a density beside it (where many values are 0), a histogram of the least description
+length, Gaussian kernels with two rules for their bandwidth, and a mixture of normals. Each is learned from four
+fifths of the rows and asked for the others, five times. With --by every group has densities of its own. A density
+is never narrower than the values are rounded."""
 
 
 @click.command("density", epilog=EPILOG, short_help="Say which density fits a column, and draw it.")

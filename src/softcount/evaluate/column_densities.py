@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from softcount.densities.reflection import OPEN, Reflection
 from softcount.densities.smoothing_kernels import named_kernel
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.evaluate.learn_model import ClassSearch, learn_model
+from softcount.families import Spiked
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
@@ -27,6 +29,7 @@ from softcount.table import open_table
 COLUMN = "x"
 MIXTURE_ROWS = 4000
 """Values that a mixture is learned from: with 16,000 the ranking of a column took 20 s, and a mixture gained 0.01."""
+OFTEN = 0.05
 LogDensity = Callable[[np.ndarray], np.ndarray]
 
 
@@ -43,23 +46,26 @@ class ValueGrid:
     """What is known of a column before any of its rows: whether its values end at 0, are whole, and are rounded.
 
     `step` is the power of ten that all values are whole numbers of, 0 where there is none: no density may be narrower.
+    `often_zero` says that at least a twentieth of them is 0, and as much is not.
     """
 
     positive: bool
     not_negative: bool
     whole: bool
     step: float
+    often_zero: bool = False
 
     @classmethod
     def of(cls, values: np.ndarray) -> ValueGrid:
         """What these values have in common.
 
         >>> ValueGrid.of(np.array([0.5, 3.25]))
-        ValueGrid(positive=True, not_negative=True, whole=False, step=0.01)
+        ValueGrid(positive=True, not_negative=True, whole=False, step=0.01, often_zero=False)
         """
         step = rounding_step(values)
         least = float(values.min())
-        return cls(least > 0, least >= 0, bool(step >= 1), step)
+        zeros = float(np.mean(values == 0))
+        return cls(least > 0, least >= 0, bool(step >= 1), step, OFTEN <= zeros <= 1 - OFTEN)
 
 
 def rounding_step(values: np.ndarray) -> float:
@@ -113,8 +119,8 @@ def learn_kernel(values: np.ndarray, grid: ValueGrid, rule: str = "isj") -> Colu
     return ColumnFit(told, density.log_density)
 
 
-def learn_family(values: np.ndarray, grid: ValueGrid, kind: str) -> ColumnFit:
-    """A family of distributions under its name."""
+def learn_family(values: np.ndarray, grid: ValueGrid, kind: Any) -> ColumnFit:
+    """A family of distributions, by its name or with its settings."""
     fitted = _fitted(values, kind, 1, 1)
     return ColumnFit(fitted.describe(COLUMN, parameters=True)[0], partial(_scored, fitted))
 
@@ -151,7 +157,7 @@ def learn_mixture(values: np.ndarray, grid: ValueGrid) -> ColumnFit:
     return ColumnFit(f"{fitted.n_groups} normal{'' if fitted.n_groups == 1 else 's'}: {told}", partial(_scored, fitted))
 
 
-def _fitted(values: np.ndarray, kind: str, groups: int | None, starts: int) -> Fitted:
+def _fitted(values: np.ndarray, kind: Any, groups: int | None, starts: int) -> Fitted:
     """A mixture of one column, with so many groups or as many as there is evidence for."""
     plan = Plan(declared=read_kinds({COLUMN: kind}), prior="row", stop=Stop(accelerate=True))
     table = open_table({COLUMN: values}, kinds=plan.declared.forced)
@@ -185,6 +191,10 @@ def candidates(grid: ValueGrid) -> dict[str, Learn]:
     found["student"] = partial(learn_family, kind="student")
     if grid.whole and grid.not_negative:
         found["poisson"] = partial(learn_counts, kind="poisson")
+    if grid.often_zero and grid.step > 0:
+        found["spiked"] = partial(
+            learn_family, kind=Spiked("lognormal" if grid.not_negative else "normal", 0.0, grid.step)
+        )
     found["histogram"] = learn_histogram
     found |= {"kernel (isj)": learn_kernel, "kernel (cv)": partial(learn_kernel, rule="cv")}
     found["mixture"] = learn_mixture

@@ -17,6 +17,8 @@ from softcount.table.chunk import Split
 FOLDS = 5
 LEAST_ROWS = 10
 """Rows of a group below which folds say nothing."""
+CLOSEST, FURTHEST = 1e-150, 1e150
+"""Half of the range of values between which squares are numbers."""
 MOST_ROWS = 20_000
 """Rows that are ranked by; of more, some are drawn."""
 
@@ -105,9 +107,15 @@ def _groups(values: np.ndarray, by: Any) -> tuple[dict[Any, np.ndarray], dict[An
         if known and (by is None or label is not None):
             places.setdefault(label, []).append(place)
     found = {name: values[own] for name, own in sorted(places.items(), key=lambda item: -len(item[1]))}
-    kept = {name: own for name, own in found.items() if len(own) >= LEAST_ROWS and np.ptp(own) > 0}
+    kept = {name: own for name, own in found.items() if len(own) >= LEAST_ROWS and own.max() > own.min()}
     if not kept:
         raise DataError(_nothing(found, len(values)))
+    for own in kept.values():
+        if not CLOSEST < own.max() / 2 - own.min() / 2 < FURTHEST:
+            told = f"from {own.min():g} to {own.max():g}"
+            raise DataError(
+                f"values {told} lie too far apart, or too close together, to be squared: change their unit."
+            )
     return kept, {name: len(own) for name, own in found.items() if name not in kept}
 
 
