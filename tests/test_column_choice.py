@@ -159,6 +159,15 @@ def test_at_most_so_many_are_kept_and_the_model_takes_the_whole_table(criterion:
     assert groups.columns in ([1], [3])
 
 
+def test_a_classifier_of_the_columns_kept_is_one_of_its_kind():
+    X, y = coded()
+    found = sc.select_columns(sc.Classifier(), X, y, criterion="log-loss")
+    assert isinstance(found.model, sc.Classifier)
+    assert found.columns == sc.select_columns(sc.NaiveBayes(), X, y, criterion="log-loss").columns
+    calibrated = sc.select_columns(sc.NaiveBayes(calibration="temperature"), X, y)
+    assert calibrated.model.calibration_ is not None and sorted(calibrated.columns) == [0, 3, 4]
+
+
 def test_kinds_and_blocks_stay_what_they_were():
     X = planted()
     y = np.arange(150) % 3

@@ -130,7 +130,7 @@ def test_estimated_shares_are_where_plain_steps_end(classes, rows, sure, seed):
     was, proba = rng.dirichlet(np.ones(classes)) + 0.01, rng.dirichlet(np.full(classes, 1.0 / sure), size=rows) + 1e-9
     was, proba = was / was.sum(), proba / proba.sum(axis=1, keepdims=True)
     plain = was
-    for _ in range(3000):
+    for _ in range(1500):
         posterior = proba / was * plain
         plain = ((posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0) + was) / (rows + 1)
     np.testing.assert_allclose(estimated_shares(np.log(proba), was), plain, atol=1e-6)
@@ -157,6 +157,22 @@ def test_shares_of_other_rows_are_found_and_put_right():
 def test_one_row_alone_does_not_decide_for_all():
     shares = estimated_shares(np.log([[0.6, 0.4]]), np.array([0.5, 0.5]))
     assert 0.5 < shares[0] < 0.75
+
+
+def test_a_classifier_that_decides_for_itself_decides_by_costs_too():
+    X, y = overlapping(200)
+    model = sc.Classifier().fit(X, y)
+    proba = model.predict_proba(X)
+    moved = proba / model.class_prior_ * [0.5, 0.5]
+    np.testing.assert_allclose(
+        model.predict_proba(X, prior="uniform"), moved / moved.sum(axis=1, keepdims=True), rtol=1e-9
+    )
+    said = model.predict(X, costs={("ill", "well"): 4})
+    np.testing.assert_array_equal(said == "ill", 4 * proba[:, 0] > proba[:, 1])
+    assert model.evaluate(X, y).accuracy == model.score(X, y)
+    if model.pool_ is not None:
+        with pytest.raises(sc.DataError, match="told by more than naive Bayes"):
+            model.to_quadratic()
 
 
 # Thresholds chosen on rows held out

@@ -13,7 +13,7 @@ from softcount.bayes.table_evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
-from softcount.estimators.naive_bayes import declared_like
+from softcount.estimators.naive_bayes import NaiveBayes, declared_like
 from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
 from softcount.fitted.column_evidence import column_evidence, evidence_under
 from softcount.fitted.fitted_model import Fitted
@@ -25,6 +25,11 @@ from softcount.table.schema import Key
 
 FOLDS = 5
 CRITERIA = ("evidence", "log-loss")
+COUNTING = (
+    "kinds", "prior", "estimate", "class_prior", "unlabelled_weight", "max_iter", "tol", "missing", "n_jobs",
+    "dependence",
+)  # fmt: skip
+"""Settings of naive Bayes that say what is counted and how."""
 MOST_ROUNDS = 20
 """Sets of columns that are tried for classes to be found; they repeat after three or four."""
 
@@ -69,7 +74,7 @@ def select_columns(
 
 
 def _by_evidence(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
-    plain = _quiet(clone(model).set_params(calibration=None), X, y)
+    plain = _quiet(plainly(model), X, y)
     keys, adds = _keys(plain), column_evidence(plain.fitted_)
     kept = _above_nothing(adds, most)
     best = _without(model, keys, kept, X, y) if kept else None
@@ -94,12 +99,18 @@ def held_out_columns(model: Any, X: Any, y: Any, folds: int = FOLDS) -> ColumnSc
         return column_scores(table, plan, threads, Split(folds, 0), found)
 
 
+def plainly(model: Any) -> NaiveBayes:
+    """Naive Bayes with a classifier's settings, without what is learned on top of it."""
+    settings = model.get_params(deep=False)
+    return NaiveBayes(**{name: settings[name] for name in COUNTING if name in settings})
+
+
 def labelled_table(model: Any, X: Any, y: Any) -> tuple[Table, Plan, list[Any] | None]:
     """Rows and their labels as naive Bayes with these settings would read them, and how it would learn from them.
 
     The classes are those of labels that came apart from X.
     """
-    plain = _quiet(clone(model).set_params(calibration=None), X, y)
+    plain = _quiet(plainly(model), X, y)
     _keys(plain)
     fitted, target = plain.fitted_, y if isinstance(y, str) and inputs.is_table(X) else None
     data = plain._as_fitted(inputs.checked(plain, X, reset=False))

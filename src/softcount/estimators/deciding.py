@@ -149,7 +149,8 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
     """The share of rows that even the best rule would tell wrong, if the model were the truth, by n rows drawn from it.
 
     Comes with its standard error. Where the assumptions of a model hold, its own error tends to this as rows grow; a
-    model that does much worse on fresh rows is wrong about them.
+    model that does much worse on fresh rows is wrong about them. Of a `Classifier` it is that of the naive Bayes which
+    it draws rows from.
     """
     check_is_fitted(model, "fitted_")
     inputs.refuse_fraction("n, the number of rows,", n, 2)

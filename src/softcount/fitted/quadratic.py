@@ -63,6 +63,10 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """The log-odds of the first class against the second, of a model whose columns are all normal."""
     from scipy.linalg import block_diag
 
+    if model.pool is not None:
+        raise DataError(
+            "the classes are told by more than naive Bayes, whose boundary alone is a quadratic: NaiveBayes."
+        )
     one, other = model.group_of(first), model.group_of(second)
     public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
     means, spreads = [], []
