@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,19 @@ def test_the_same_bits_at_any_number_of_threads() -> None:
     steps = [rng.normal(np.where(np.arange(n) % 50 < 25, 0.0, 3.0), 1.0) for n in (9000, 400, 9000, 20_000)]
     one, four = (sc.HiddenMarkov(2, n_init=1, max_iter=3, tol=0.0, random_state=0, n_jobs=n).fit(steps) for n in (1, 4))
     same_bits(one, four)
+
+
+def test_a_sequence_without_weight_is_not_there_and_a_model_pickles() -> None:
+    steps = [list("abab"), list("zzz"), list("bba")]
+    light = sc.HiddenMarkov(2, random_state=0, n_init=2).fit(
+        steps, [[*"xy", None, None], [*"www"], [None] * 3], [1, 0, 1]
+    )
+    without = sc.HiddenMarkov(2, random_state=0, n_init=2).fit([steps[0], steps[2]], [[*"xy", None, None], [None] * 3])
+    close(light, without)
+    assert light.levels_ == {0: ["a", "b"]} and light.states_.tolist() == ["x", "y"]
+    light.predict([list("ab")])
+    again = pickle.loads(pickle.dumps(light))
+    assert np.array_equal(again.predict([list("abba")])[0], light.predict([list("abba")])[0])
 
 
 def test_one_state_is_the_one_class_of_a_mixture() -> None:

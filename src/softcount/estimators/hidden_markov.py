@@ -95,6 +95,7 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
         self._check_settings()
         sequences = self._sequences(X, sample_weight)
         named, codes, target = _known_states(y, sequences)
+        sequences = sequences.with_weight()
         plan = Plan(
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
             stop=Stop(self.max_iter, self.tol, self.accelerate),
@@ -315,5 +316,7 @@ def _known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.nd
     for at, (part, length) in enumerate(zip(given, sequences.lengths, strict=True)):
         if len(part) != length:
             raise DataError(f"{sequences.called(at)} has {length} steps, but y has {len(part)} states for it.")
-    classes, codes = code_labels([state for part in given for state in part])
+    heavy = [True] * len(given) if sequences.weights is None else (sequences.weights > 0).tolist()
+    heavy = heavy if any(heavy) else [True] * len(given)
+    classes, codes = code_labels([state for part, kept in zip(given, heavy, strict=True) if kept for state in part])
     return (list(classes), codes, None) if len(classes) else (None, None, None)

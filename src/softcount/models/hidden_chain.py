@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache
 from importlib import import_module
 from itertools import chain
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,12 @@ from softcount.table.schema import Key, Schema
 
 WORTH_COMPILING = 512
 """Cells times passes from which on paths are compiled: in plain NumPy a step takes 60 microseconds."""
+
+
+@cache
+def path_kernels(name: str) -> ModuleType:
+    """The module of these kernels, loaded when first needed."""
+    return import_module(f"softcount.kernels.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,10 @@ class HiddenChain(StateModel):
     def states(self) -> int:
         return self.links.states
 
-    @cached_property
+    @property
     def paths(self) -> Any:
         """The kernels for paths: compiled unless there are next to no steps."""
-        return import_module(f"softcount.kernels.{'hidden_paths' if self._compiled else 'reference_paths'}")
+        return path_kernels("hidden_paths" if self._compiled else "reference_paths")
 
     @property
     def _compiled(self) -> bool:

@@ -91,6 +91,24 @@ class Sequences:
         """The same with one weight for each sequence."""
         return replace(self, weights=_checked(weights, len(self)))
 
+    def with_weight(self) -> Sequences:
+        """The sequences whose weight is above zero: the others count for nothing, not even as a level seen."""
+        if self.weights is None or (self.weights > 0).all() or not (self.weights > 0).any():
+            return self
+        import pyarrow as pa
+
+        keep = self.weights > 0
+        rows = self.source.table.filter(pa.array(np.repeat(keep, self.lengths)))
+        starts = np.concatenate([[0], np.cumsum(self.lengths[keep])]).astype(np.int64)
+        names = [self.names[at] for at in np.flatnonzero(keep).tolist()]
+        return replace(
+            self,
+            source=replace(self.source, table=rows, starts=starts),
+            names=names,
+            named=True,
+            weights=self.weights[keep],
+        )
+
     def table(self, **how: Any) -> Table:
         """The steps as a table, a row each, with the weight of its sequence; `how` is what `open_table` takes."""
         weights = None if self.weights is None else np.repeat(self.weights, self.lengths)
