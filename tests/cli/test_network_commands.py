@@ -583,3 +583,8 @@ def test_imagined_rows_are_shared_by_the_cells_of_a_table(folder, tmp_path):
     for said in ("bdeu:0", "bdeu:x", "bdeu:inf"):
         refused(call("fit", folder / "candy.csv", "--net", "flavor>wrapper", "--prior", said), 2, "bdeu:10")
     refused(call("fit", folder / "candy.csv", "--target", "kind", "--prior", "bdeu"), 2, "--net")
+
+
+def test_a_column_without_a_value_has_no_way_to_be_kept(tmp_path):
+    (tmp_path / "gap.csv").write_text("a,b,c\n1,x,\n2,y,\n1,x,\n")
+    refused(call("fit", tmp_path / "gap.csv", "--net", "a>b, a->c", "-o", tmp_path / "m.sc"), 3, "take it out of --net")

@@ -91,6 +91,8 @@ def check_names(net: NetRequest, graph: Graph | None, table: Table, target: str 
 
 
 def _check_graph(net: NetRequest, graph: Graph, table: Table, columns: list[str]) -> None:
+    from softcount.table.look import NO_VALUES
+
     for name in net.hidden:
         if name in columns:
             raise DataError(f"--hidden: {name!r} is a column of the table, so it is not hidden. Give another name.")
@@ -102,7 +104,10 @@ def _check_graph(net: NetRequest, graph: Graph, table: Table, columns: list[str]
             raise DataError(f"--net: the table has no column {name!r}. {suggestion(name, columns)}\n  {hint}")
         if name in table.keys and not table.schema[name].used:
             why = table.schema[name].why
-            raise DataError(f"--net: column {name!r} is left out ({why}). To keep it: --kind {name}=categorical")
+            hint = f"To keep it: --kind {name}=categorical"
+            if why == NO_VALUES:
+                hint = f"Take it out of --net, or put a hidden node of another name in its place: --hidden {name}2=2"
+            raise DataError(f"--net: column {name!r} is left out ({why}). {hint}")
 
 
 def _refuse_unknown(option: str, names: Iterable[str], columns: list[str]) -> None:

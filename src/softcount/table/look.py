@@ -31,6 +31,9 @@ FEW_MEANT = 1_000
 """Bytes of a cell, on average, from which on a column is looked at in its first cells only; how many those are; and
 how many of them their words are counted in."""
 
+NO_VALUES = "every value missing"
+"""Why a column without a value is left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -271,7 +274,7 @@ def decide(facts: Facts, named: bool) -> Verdict:
 def _constant(facts: Facts) -> Verdict:
     name = wording.column(facts.key)
     if not facts.known:
-        return Verdict(Kind.CONSTANT, "every value missing", False, f"{name} has no values: left out")
+        return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
     said = f"always {wording.cell(facts.only)}"
     return Verdict(Kind.CONSTANT, said, False, f"{name} is {said}: left out")
 
