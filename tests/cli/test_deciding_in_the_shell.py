@@ -90,6 +90,17 @@ def test_the_page_has_every_figure(folder):
     assert "precision" in lines and "well" in lines
 
 
+def test_rows_of_one_class_are_judged_as_far_as_they_tell(folder, tmp_path):
+    kept = pd.read_csv(folder / "kept.csv")
+    kept[kept["state"] == "well"].to_csv(tmp_path / "well.csv", index=False)
+    document = json.loads(run("evaluate", folder / "m.sc", tmp_path / "well.csv", "--json").stdout)
+    assert document["evaluation"]["auc"] is None and document["lift"]["of"] == "well"
+    assert {part["lift"] for part in document["lift"]["parts"]} == {1.0}
+    assert run("evaluate", folder / "m.sc", tmp_path / "well.csv").exit_code == 0
+    result = run("evaluate", folder / "m.sc", tmp_path / "well.csv", "--recall", "well=0.9")
+    assert result.exit_code == 3 and "every row with a label is of class 'well'" in result.stderr
+
+
 def test_costs_are_what_decisions_came_to(folder):
     words = ("evaluate", folder / "m.sc", folder / "kept.csv", "--json", "--cost", "ill, a=b,well=5")
     told = json.loads(run(*words).stdout)["costs"]

@@ -34,8 +34,9 @@ def mean_auc(held: ScoredRows) -> float:
 
 
 def rarer(held: ScoredRows) -> int:
-    """Of two classes, that of fewer rows."""
-    return int(np.argmin(np.bincount(held.labels, held.weights, minlength=2)))
+    """Of two classes, that of fewer rows; where there is only one, it."""
+    rows = np.bincount(held.labels, held.weights, minlength=2)
+    return int(np.argmin(np.where(rows > 0, rows, np.inf)))
 
 
 def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
