@@ -20,6 +20,7 @@ SUITES = {
     "normal": "normal naive Bayes beside GaussianNB",
     "categorical": "categorical naive Bayes beside CategoricalNB",
     "latent": "an EM iteration of latent classes beside StepMix",
+    "sequences": "transitions of ten million steps beside a plain read of their codes; chains of letters",
     "hidden": "hidden Markov models: an iteration of Baum-Welch and Viterbi paths beside hmmlearn",
     "gaussian": "an EM iteration of Gaussian mixtures, full and diagonal, beside scikit-learn",
     "overlap": "overlapping normal components to the top beside scikit-learn",

@@ -45,7 +45,9 @@ def _characters(text: str) -> Any:
         points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     except UnicodeEncodeError as error:
         raise DataError(f"a text is not valid Unicode: {error}. Decode it with errors='replace'.") from None
-    different, places = np.unique(points, return_inverse=True)
+    met = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)  # at most 1,114,112 of them
+    met[points] = True
+    different, places = np.flatnonzero(met), (np.cumsum(met) - 1)[points]
     spelt = text_of([chr(point) for point in different.tolist()])
     return pa.DictionaryArray.from_arrays(arrow_of(places.astype(np.int32)), spelt)
 
