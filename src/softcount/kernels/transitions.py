@@ -45,7 +45,7 @@ def _all_pairs(codes: np.ndarray, base: int) -> np.ndarray:
     found = counted[: base * base].reshape(base, base)
     rest = codes[whole - 8 :]
     np.add.at(found, (rest[:-1], rest[1:]), 1)
-    return found
+    return np.asarray(found)
 
 
 def pairs_in_numpy(
