@@ -7,12 +7,14 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from softcount.cli import main
+from softcount.report.transition_picture import decoded_svg, transition_dot, transition_svg
 
 AS_ROWS = ["--sequence", "customer", "--order", "time"]
 
@@ -99,6 +101,26 @@ def test_text_is_read_as_characters(tmp_path: Path) -> None:
     done(run("fit", tmp_path / "words.txt", "--steps", "characters", "--context", 2, "-o", tmp_path / "t.sc"))
     found = lines(run("predict", tmp_path / "t.sc", tmp_path / "words.txt", "--steps", "characters"))
     assert len(found) == 15 and found[0]["predicted"] in "ab"
+
+
+def test_pictures_of_what_follows_what_and_of_decoded_states(folder: Path, tmp_path: Path) -> None:
+    for model, words in (("states.sc", []), ("chain.sc", []), ("states.sc", [folder / "events.csv", *AS_ROWS])):
+        done(run("show", folder / model, *words, "--svg", tmp_path / "drawn.svg"))
+        root = ElementTree.parse(tmp_path / "drawn.svg").getroot()
+        assert root.tag.endswith("svg") and len(list(root.iter())) > 8
+    strips = [x for x in root.iter() if x.tag.endswith("polyline")]
+    assert len(strips) >= 12  # a line, cut where cells are missing, for each sequence
+    assert done(run("show", folder / "states.sc", "--dot", "-")).startswith("digraph {")
+    assert run("show", folder / "states.sc", "--parameters").exit_code == 3
+    assert run("show", folder / "chain.sc", folder / "events.csv", *AS_ROWS, "--svg", "-").exit_code == 3
+
+
+def test_names_cannot_leave_a_picture() -> None:
+    odd = ["<script>", 'a"]; x', "\x1b[2J"]
+    table = np.full((3, 3), 1 / 3)
+    drawn = transition_svg(odd, table) + decoded_svg(odd[:1], [np.array([0, 1])], [None], odd)
+    assert "<script>" not in drawn and "\x1b" not in drawn
+    assert '\\"' in transition_dot(odd, table) and "\x1b" not in transition_dot(odd, table)
 
 
 REFUSED = {

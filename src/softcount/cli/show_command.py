@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
+    from softcount.cli.sequence_calls import ShowRequest
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
     from softcount.report.class_page import SortedRows
@@ -38,7 +39,8 @@ A column of text has the words that most mark each class: likelier there than in
 by how sure that is. Log-odds are in nats.
 
 Of hidden states: how many steps each has, how long it lasts, what follows it and what it shows; with DATA, the
-steps that fit worst after those before them, and why.
+steps that fit worst after those before them, and why. --svg and --dot draw what follows what; with DATA --svg draws
+the states of its first sequences under their first number.
 
 With DATA, a network shows the rows that fit it worst, with the nodes that make them odd.
 
@@ -59,8 +61,12 @@ pictures of --dot and --svg, dashed."""
 @click.option(
     "--parameters", is_flag=True, help="Show what rows are scored with, the prior included, not what they are like."
 )
-@click.option("--dot", metavar="FILE", help="Write the graph of a network for Graphviz (- is standard output).")
-@click.option("--svg", metavar="FILE", help="Write the graph of a network as a picture (- is standard output).")
+@click.option(
+    "--dot", metavar="FILE", help="Write the graph of a network, or of states, for Graphviz (- is standard output)."
+)
+@click.option(
+    "--svg", metavar="FILE", help="Write the graph of a network, or of states, as a picture (- is standard output)."
+)
 @sequence_form
 @options.format_options()
 @options.json_option
@@ -91,15 +97,8 @@ def command(  # noqa: PLR0913 - what can be asked for
     check_drawings(drawings, model, json_wanted)
     states = sequence_calls.sequence_model(model)
     if states is not None:
-        if parameters or drawings:
-            raise DataError(f"{model}: a model of sequences shows its parameters anyway, and has no graph to draw.")
-        odd = (
-            None
-            if data is None
-            else sequence_calls.odd_steps(states, data, layout, form, 10 if anomalies is None else anomalies)
-        )
-        document, page = sequence_calls.shown(states, odd)
-        put_answer(lambda: document, lambda: page, json_wanted)
+        asked = sequence_calls.ShowRequest(data, layout, form, 10 if anomalies is None else anomalies, parameters)
+        show_sequences(states, asked, drawings, json_wanted)
         return
     layout.refuse(model)
     try:
@@ -123,6 +122,18 @@ def command(  # noqa: PLR0913 - what can be asked for
     rows = None if data is None else sort(fitted, data, form, 10 if anomalies is None else anomalies)
     shown = fitted, rows, parameters
     put_answer(lambda: model_document(*shown), lambda: model_page(*shown), json_wanted)
+
+
+def show_sequences(states: Any, asked: ShowRequest, drawings: dict[str, str], json_wanted: bool) -> None:
+    """The pictures of a model of sequences where they are asked for, or else all that it holds."""
+    from softcount.cli import sequence_calls
+    from softcount.cli.outputs import put_answer, put_bytes
+
+    for name, output in drawings.items():
+        put_bytes(sequence_calls.drawn(states, name, asked).encode(), output)
+    if not drawings:
+        document, page = sequence_calls.shown(states, asked)
+        put_answer(lambda: document, lambda: page, json_wanted)
 
 
 def check_drawings(drawings: dict[str, str], model: str, json_wanted: bool) -> None:
