@@ -27,6 +27,7 @@ _NAMES = {
     "estimators.bayes_net": "BayesNet",
     "estimators.markov_chain": "MarkovChain",
     "estimators.model_average": "average ModelAverage",
+    "evaluate.density_ranking": "rank_densities",
     "estimators.hidden_markov": "HiddenMarkov",
     "families": "Bernoulli Binomial Categorical Cut Exponential GammaFamily Geometric Grouped HistogramFamily "
     "KernelFamily LogNormal Markov Mixed Multinomial Multinormal Normal Poisson Spiked Student Text",
