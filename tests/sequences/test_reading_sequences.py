@@ -93,6 +93,22 @@ def test_rows_put_in_order_are_said_and_sequences_come_as_first_met() -> None:
     assert "no order column" in open_sequences(long_rows(), sequence="who").notes[-1]
 
 
+def test_an_order_that_is_text_is_by_spelling_and_said_unless_it_is_dates() -> None:
+    def notes(times: list[Any]) -> tuple[str, ...]:
+        table = {"who": ["a", "a", "a"], "at": times, "page": ["x", "y", "z"]}
+        found = open_sequences(table, sequence="who", order="at")
+        assert decoded(found) == [["x", "y", "z"]]
+        return found.notes
+
+    assert notes(["2024-01-31", "2024-02-01 09:30", "2024-02-01 10:00"]) == ()
+    assert notes(["9", "10", "11.5"]) == ()
+    assert notes(["3/1/2024", "4/1/2024", "5/1/2024"]) == (
+        "column 'at' is text and ordered by its spelling, first '3/1/2024'",
+    )
+    stamps = pd.to_datetime(["2024-01-01 09:00", "2024-01-01 10:00", "2024-01-03 08:00"])
+    assert notes(list(stamps)) == ()
+
+
 def test_steps_have_several_columns_of_mixed_kinds_and_weights() -> None:
     visits = [[("a", 1.5), None, ("b", float("nan"))], [("a", 2.25)]]
     found = open_sequences(visits, weights=[2.0, 0.5])

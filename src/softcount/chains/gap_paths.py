@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,11 +19,13 @@ Context = tuple[int, ...]
 class GapPaths:
     """The contexts that may be there, each as likely as the known steps make it, while gaps are gone through."""
 
-    def __init__(self, predictions: Predictions, context: Sequence[int]) -> None:
+    def __init__(
+        self, predictions: Predictions, context: Sequence[int], known: dict[Context, np.ndarray] | None = None
+    ) -> None:
         self.predictions, self.order = predictions, predictions.order
         self.weights: dict[Context, float] = {self._last(tuple(context)): 1.0}
         self.log_probability = 0.0
-        self._known: dict[Context, np.ndarray] = {}
+        self._known = {} if known is None else known  # shared by all gaps, contexts are worked out once
 
     def _last(self, context: Context) -> Context:
         return context[len(context) - min(len(context), self.order) :]
@@ -61,10 +63,32 @@ class GapPaths:
         self.weights = {context: weight / total for context, weight in moved.items()} if total > 0 else self.weights
 
 
-def gap_log_probability(predictions: Predictions, digits: np.ndarray, first: int, last: int, start: int) -> float:
-    """The log-probability of digits `first` to `last` of a sequence that starts at `start`, all before being known."""
-    context = digits[max(start, first - predictions.order) : first].tolist()
-    paths = GapPaths(predictions, context)
-    for digit in digits[first:last].tolist():
-        paths.go(digit)
-    return paths.log_probability
+def gap_log_probabilities(
+    predictions: Predictions, digits: np.ndarray, starts: np.ndarray
+) -> Iterator[tuple[int, float]]:
+    """Where each gap begins, and the log-probability from there to where all is known again as far as the order looks.
+
+    `starts` are where sequences start, and the number of digits last.
+    """
+    known: dict[Context, np.ndarray] = {}
+    for first, last in windows(digits, starts, predictions.order):
+        start = int(starts[np.searchsorted(starts, first, "right") - 1])
+        context = digits[max(start, first - predictions.order) : first].tolist()
+        paths = GapPaths(predictions, context, known)
+        for digit in digits[first:last].tolist():
+            paths.go(digit)
+        yield first, paths.log_probability
+
+
+def windows(digits: np.ndarray, starts: np.ndarray, order: int) -> list[tuple[int, int]]:
+    """Runs of digits from a gap to where the order's steps since are known, or the sequence ends; starts all known."""
+    gaps = np.flatnonzero(digits == GAP)
+    ends = starts[np.searchsorted(starts, gaps, "right")]
+    out: list[tuple[int, int]] = []
+    for gap, end in zip(gaps.tolist(), ends.tolist(), strict=True):
+        last = min(gap + 1 + order, end)
+        if out and gap < out[-1][1]:  # in the same sequence, as no run goes beyond its end
+            out[-1] = (out[-1][0], last)
+        else:
+            out.append((gap, last))
+    return out

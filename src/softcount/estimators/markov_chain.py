@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.chains.back_off import back_off
 from softcount.chains.context_counts import GAP, Alphabet, ContextCounts, count_contexts, steps_of
-from softcount.chains.gap_paths import GapPaths, gap_log_probability
+from softcount.chains.gap_paths import GapPaths, gap_log_probabilities
 from softcount.chains.long_run import ChainShape
 from softcount.chains.order_choice import LONGEST, StepBlocks, best_order, context_tree, flat_evidence
 from softcount.chains.predictions import Predictions, flat_predictions
@@ -224,8 +224,8 @@ class MarkovChain(ChainReports, BaseEstimator):  # type: ignore[misc]  # scikit-
         with np.errstate(divide="ignore"):
             logs = np.log(self.predictions_.of_steps(steps))
         out = np.bincount(of[steps.rows[whole]], logs[whole], minlength=len(starts) - 1).astype(np.float64)
-        for first, last in _windows(digits, starts, order):
-            out[of[first]] += gap_log_probability(self.predictions_, digits, first, last, int(starts[of[first]]))
+        for first, height in gap_log_probabilities(self.predictions_, digits, starts):
+            out[of[first]] += height
         return out, np.bincount(of[steps.rows], minlength=len(starts) - 1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -304,24 +304,6 @@ def joined_alphabet(first: Schema, second: Schema) -> Schema:
     (mine,), (theirs,) = first.used, second.used
     symbols = in_order(list(dict.fromkeys([*mine.levels, *theirs.levels])))
     return first.with_field(replace(mine, levels=tuple(symbols), wide=len(symbols) > NARROW_LEVELS))
-
-
-def _windows(digits: np.ndarray, starts: np.ndarray, order: int) -> list[tuple[int, int]]:
-    """Runs of digits from a gap to where the order's steps since are known, or the sequence ends; starts all known."""
-    out: list[tuple[int, int]] = []
-    for gap in np.flatnonzero(digits == GAP).tolist():
-        end = int(starts[np.searchsorted(starts, gap, "right")])
-        last = min(gap + 1 + order, end)
-        if out and gap <= out[-1][1] and out[-1][1] < end + 1 and _same(starts, out[-1][0], gap):
-            out[-1] = (out[-1][0], max(last, out[-1][1]))
-        else:
-            out.append((gap, last))
-    return out
-
-
-def _same(starts: np.ndarray, first: int, second: int) -> bool:
-    """Whether two places are in one sequence."""
-    return bool(np.searchsorted(starts, first, "right") == np.searchsorted(starts, second, "right"))
 
 
 def _best_alpha(counts: ContextCounts) -> float:

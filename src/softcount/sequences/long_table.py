@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,7 @@ def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | N
     names, places = distinct(columns.pop(sequence), words)
     _refuse_missing(sequence, np.array([name is None for name in (*names, None)])[places])
     names, places = _by_spelling(names, places)
-    when = None if order is None else _times(order, columns.pop(order), words)
+    when, spelt = (None, ()) if order is None else _times(order, columns.pop(order), words)
     weights = None if weight is None else _weights(weight, columns.pop(weight), words)
     if not columns:
         raise DataError("no column is left for the steps themselves besides those named.")
@@ -38,7 +39,14 @@ def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | N
     if (np.diff(rows) != 1).any():
         columns = {key: _taken(column, rows) for key, column in columns.items()}
     return Steps(
-        columns, lengths, names, per_sequence, (*source.notes, *notes), not source.named, source.text_file, False
+        columns,
+        lengths,
+        names,
+        per_sequence,
+        (*source.notes, *spelt, *notes),
+        not source.named,
+        source.text_file,
+        False,
     )
 
 
@@ -46,11 +54,11 @@ def in_order(found: Steps, order: Key, missing: tuple[str, ...]) -> Steps:
     """Sequences whose steps are put in the order that one of their columns says, which is no part of a step then."""
     wording.refuse_unknown(found.columns, order, "order")
     columns = dict(found.columns)
-    when = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
+    when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
     places = np.repeat(np.arange(len(found.lengths)), found.lengths)
     rows, notes = _in_order("sequence", order, found.names, places, when)
     taken = {key: _taken(column, rows) for key, column in columns.items()}
-    return replace(found, columns=taken, notes=(*found.notes, *notes))
+    return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))
 
 
 def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, Any]:
@@ -111,8 +119,15 @@ def _refuse_missing(key: Key, gone: np.ndarray) -> None:
         )
 
 
-def _times(key: Key, column: Any, words: MissingWords) -> np.ndarray:
-    """The order of every row: numbers as they are, dates and times by their moment, text by its spelling."""
+ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
+"""Dates and times whose spelling is in the order of time."""
+
+
+def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The order of every row: numbers as they are, dates and times by their moment, text by its spelling, with a note.
+
+    Of text only dates as ISO 8601 writes them need no note.
+    """
     cells = cell_type(column.type)
     if cells in (CellType.WHOLE, CellType.FLOAT, CellType.TIME, CellType.TRUTH):
         import pyarrow as pa
@@ -126,7 +141,7 @@ def _times(key: Key, column: Any, words: MissingWords) -> np.ndarray:
         values = numpy_of(column)[0]
         if values.dtype.kind == "f":
             _refuse_missing(key, np.isnan(values))
-        return values
+        return values, ()
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(key)} holds nested values, which have no order.")
     names, places = distinct(column, words)
@@ -134,9 +149,11 @@ def _times(key: Key, column: Any, words: MissingWords) -> np.ndarray:
     texts = [str(name) for name in names]
     spelt, bad = floats_of(texts, PLAIN)
     if not bad.any():
-        return np.asarray(spelt[places])
+        return np.asarray(spelt[places]), ()
     rank = {text: at for at, text in enumerate(sorted(set(texts)))}
-    return np.asarray(np.array([rank[text] for text in texts], dtype=np.int64)[places])
+    dates = all(ISO.fullmatch(text) for text in texts)
+    notes = () if dates else (f"{wording.column(key)} is text and ordered by its spelling, first {min(texts)!r}",)
+    return np.asarray(np.array([rank[text] for text in texts], dtype=np.int64)[places]), notes
 
 
 def _weights(key: Key, column: Any, words: MissingWords) -> np.ndarray:
