@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from hypothesis import given
@@ -9,13 +10,14 @@ from hypothesis import strategies as st
 
 from cli.stand_in import StandIn, mixture
 from cli.terminal import Terminal, on_a_terminal
+from softcount.evaluate.scores import Evaluation
 from softcount.report.answer_page import ExplainedRow, add_reasons, query_page
 from softcount.report.model_page import FitReport, fit_document, fit_page, model_page, schema_page
 from softcount.report.page import Page, plain
 from softcount.report.plain_text import cell_width
 from softcount.report.screen import show
 
-EVALUATION = SimpleNamespace(
+EVALUATION = Evaluation(
     how="5-fold cross-validation",
     n_rows=8,
     accuracy=0.875,
@@ -26,7 +28,7 @@ EVALUATION = SimpleNamespace(
     balanced_accuracy=0.8333,
     baseline_balanced_accuracy=0.5,
     reliability=(),
-    calibration_error=0.1,
+    brier=0.2,
 )
 
 
@@ -108,7 +110,7 @@ def test_the_fit_page_says_what_was_promised():
 
 def test_probabilities_worse_than_the_baseline_are_said_to_be():
     assert "too sure" not in plain(fit_page(report(StandIn())))
-    worse = SimpleNamespace(**vars(EVALUATION) | {"log_loss": 0.6})
+    worse = replace(EVALUATION, log_loss=0.6)
     assert "too sure" in plain(fit_page(report(StandIn(), worse)))
 
 
