@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.numerics.late_scipy import gammaln
 
 MOST_BINS = 100_000
-CANDIDATES = 300
+CANDIDATES = 128
 """Places that a cut may have; where there are more gaps between values, about every so many rows."""
 MOST_CUT_BINS = 100
 """Bins that free cuts may make."""

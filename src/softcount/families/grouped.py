@@ -111,8 +111,8 @@ class Grouped(Categorical):
 
 
 def _members(group: np.ndarray) -> np.ndarray:
-    """(levels x groups) one where a level is in a group."""
-    own = group.reshape(-1)[: group.shape[-1]].astype(np.int64)
+    """(levels x groups) one where a level is in a group; of a file there may be any numbers until they are checked."""
+    own = np.clip(np.nan_to_num(group.reshape(-1)[: group.shape[-1]]), 0, group.shape[-1]).astype(np.int64)
     return np.asarray(own[:, None] == np.arange(own.max(initial=-1) + 1), dtype=np.float64)
 
 
