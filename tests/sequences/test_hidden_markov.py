@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import tracemalloc
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,26 @@ def test_the_same_bits_at_any_number_of_threads() -> None:
     steps = [rng.normal(np.where(np.arange(n) % 50 < 25, 0.0, 3.0), 1.0) for n in (9000, 400, 9000, 20_000)]
     one, four = (sc.HiddenMarkov(2, n_init=1, max_iter=3, tol=0.0, random_state=0, n_jobs=n).fit(steps) for n in (1, 4))
     same_bits(one, four)
+
+
+def test_a_pass_over_a_long_sequence_holds_steps_x_states_once() -> None:
+    steps = np.random.default_rng(1).normal(np.arange(60_000) // 50 % 8, 0.5)
+    sequences = sc.read_sequences([steps])
+    fitted = sc.HiddenMarkov(8, n_init=1, max_iter=1, tol=0.0, random_state=0, n_jobs=1).fit(sequences).fitted_
+    (chunk,) = sequences.chunks(fitted.table(sequences))
+    (part,) = fitted.chain.arranged([fitted.chain.prepare(chunk)])
+    peaks = []
+
+    def measured() -> None:  # in a thread that has no memory of its own yet
+        tracemalloc.start()
+        fitted.chain.expect(fitted.compiled, part)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+    thread = threading.Thread(target=measured)
+    thread.start()
+    thread.join()
+    assert peaks[0] < 1.6 * len(steps) * 8 * 8
 
 
 def test_a_sequence_without_weight_is_not_there_and_a_model_pickles() -> None:
