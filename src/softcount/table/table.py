@@ -311,7 +311,8 @@ class Table:
                 remap[plan.key] = order_codes(levels, ordered)
                 spec = replace(spec, levels=tuple(ordered))
             fields.append(spec)
-        schema = self.closed or Schema(tuple(fields), self.schema.missing)
+        changed = bool(remap) and self.closed is None
+        schema = Schema(tuple(fields), self.schema.missing) if changed else self.schema
         found, order = self._settled_labels() if classes is None else (list(classes), None)
         notes = [self.outside_note] if self.outside else []
         return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
