@@ -73,7 +73,7 @@ class SequenceForm:
 
         return open_sequences(
             data, sequence=self.sequence, order=self.order, weight=weight, steps=self.steps,
-            columns=None if column is None or self.sequence is None else [column], missing=form.missing or MISSING,
+            columns=[column] if isinstance(column, str) and self.steps is None else None, missing=form.missing or MISSING,
             header=not form.no_header, progress=progress,
         )  # fmt: skip
 
