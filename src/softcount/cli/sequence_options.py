@@ -73,8 +73,8 @@ class SequenceForm:
 
         return open_sequences(
             data, sequence=self.sequence, order=self.order, weight=weight, steps=self.steps,
-            columns=[column] if isinstance(column, str) and self.steps is None else None, missing=form.missing or MISSING,
-            header=not form.no_header, progress=progress,
+            columns=[column] if isinstance(column, str) and self.steps is None else None,
+            missing=form.missing or MISSING, header=not form.no_header, progress=progress,
         )  # fmt: skip
 
 
