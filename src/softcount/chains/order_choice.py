@@ -31,7 +31,7 @@ class StepBlocks:
     steps: StepKeys
     weights: np.ndarray | None
     blocks: np.ndarray
-    held: dict[tuple[int, int], ContextLevel] = field(default_factory=dict)
+    held: dict[tuple[int, int, bool], ContextLevel] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -51,27 +51,30 @@ class StepBlocks:
         edges = 2.0 ** -np.arange(BLOCKS - 1, 0, -1)
         return cls(alphabet, steps, each, np.searchsorted(edges, share, "right"))
 
-    def level(self, back: int, block: int) -> ContextLevel:
-        """Counts of one length of context in all blocks up to one."""
-        if (back, block) not in self.held:
-            here = np.flatnonzero((self.steps.known >= back) & (self.blocks == block))
-            weights = None if self.weights is None else self.weights[here]
-            own = ContextLevel.of(self.steps.keys[back][here], weights, self.alphabet.base ** (back + 1))
-            self.held[back, block] = self.level(back, block - 1).plus(own) if block else own
-        return self.held[back, block]
+    def level(self, back: int, block: int, alone: bool = False) -> ContextLevel:
+        """Counts of one length of context in all blocks up to one, or in that one alone."""
+        if (back, block, alone) not in self.held:
+            if alone:
+                here = np.flatnonzero((self.steps.known >= back) & (self.blocks == block))
+                weights = None if self.weights is None else self.weights[here]
+                found = ContextLevel.of(self.steps.keys[back][here], weights, self.alphabet.base ** (back + 1))
+            else:
+                own = self.level(back, block, alone=True)
+                found = self.level(back, block - 1).plus(own) if block else own
+            self.held[back, block, alone] = found
+        return self.held[back, block, alone]
+
+    def counts(self, order: int, block: int, alone: bool = False) -> ContextCounts:
+        """Such counts for contexts of every length up to an order."""
+        return ContextCounts(self.alphabet, tuple(self.level(back, block, alone) for back in range(order + 1)))
 
     def evidence(self, order: int, learn: Learn) -> float:
         """The log-probability of every block but the first as predicted from those before it by contexts so long."""
         found = 0.0
         for block in range(1, BLOCKS):
-            here = np.flatnonzero(self.blocks == block)
-            counts = ContextCounts(self.alphabet, tuple(self.level(back, block - 1) for back in range(order + 1)))
-            if counts.steps and len(here):
-                keys = [keys[here] for keys in self.steps.keys[: order + 1]]
-                part = StepKeys(keys, np.minimum(self.steps.known[here], order), self.steps.rows[here])
-                with np.errstate(divide="ignore"):
-                    logs = np.log(learn(counts).of_steps(part))
-                found += float(logs.sum() if self.weights is None else logs @ self.weights[here])
+            before, own = self.counts(order, block - 1), self.counts(order, block, alone=True)
+            if before.steps and own.steps:
+                found += learn(before).log_probability(own)
         return found
 
 

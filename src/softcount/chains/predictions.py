@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcount.chains.context_counts import GAP, Alphabet, ContextLevel, StepKeys
+from softcount.chains.context_counts import GAP, Alphabet, ContextCounts, ContextLevel, StepKeys
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,23 @@ class Predictions:
         """The probability of each step, given what is known before it."""
         nothing = np.asarray(self.measure[steps.keys[0] - 1])
         found = nothing.copy()
-        for back, level in enumerate(self.levels):
+        for back, level in enumerate(self.levels[: len(steps.keys)]):
             has = np.flatnonzero(steps.known >= back)
             share, rest = level.looked_up(steps.keys[back][has], self.alphabet.base)
             met = ~np.isnan(rest)
             has, share, rest = has[met], share[met], rest[met]
             found[has] = share + rest * (nothing if self.alone else found)[has]
+        return found
+
+    def log_probability(self, counts: ContextCounts) -> float:
+        """The log-probability of all steps that were counted, each looked at once however often it came."""
+        base, found = self.alphabet.base, 0.0
+        for back in range(counts.order + 1):
+            level = counts.starting(back)
+            keys = [level.keys % base ** (length + 1) for length in range(back + 1)]
+            steps = StepKeys(keys, np.full(len(level.keys), back), np.arange(len(level.keys)))
+            with np.errstate(divide="ignore"):
+                found += float(level.counts @ np.log(self.of_steps(steps)))
         return found
 
     def after(self, context: Sequence[int]) -> np.ndarray:
