@@ -112,6 +112,8 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: sc.NaiveBayes(kinds=MARKOV).fit(pd.DataFrame({"clicks": [["a → b"], ["c"]]}), [0, 1]),
         "arrow",
     ),
+    "steps as words": (lambda: sc.Text(analyzer="steps"), "'steps' is not known"),
+    "steps in a bag": (lambda: sc.BagOfWords(analyzer="steps").fit(["ab cd", "ef"]), "'steps' is not known"),
     "half an order": (lambda: sc.Markov(order=0), "order=0"),
     "steps of no kind": (lambda: sc.Markov(steps="pages"), "'pages' is not known"),
     "lists not declared": (lambda: sc.NaiveBayes().fit(pd.DataFrame({"clicks": [["a"], ["b"]]}), [0, 1]), "=markov"),

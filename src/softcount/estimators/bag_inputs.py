@@ -170,7 +170,9 @@ def reading_of(bag: Any) -> Reading:
     """How the documents are read."""
     stop_words = () if bag.stop_words is None else bag.stop_words
     limits = {name: getattr(bag, name) for name in LIMITS}
-    return Reading(bag.analyzer, bag.ngrams, bag.pattern, bag.lowercase, stop_words, **limits)
+    found = Reading(bag.analyzer, bag.ngrams, bag.pattern, bag.lowercase, stop_words, **limits)
+    found.refuse_steps()
+    return found
 
 
 def not_empty(chosen: Chosen, bag: Any) -> Chosen:

@@ -66,6 +66,7 @@ class Text(Family):
         if self.model not in MODELS:
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
         reading = self.reading  # which refuses what it cannot mean, and has the rest in order
+        reading.refuse_steps()
         for part in fields(reading):
             object.__setattr__(self, part.name, getattr(reading, part.name))
 

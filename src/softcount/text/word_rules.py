@@ -77,6 +77,11 @@ class Reading:
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
+    def refuse_steps(self) -> None:
+        """Raise where words are wanted and steps of sequences are read."""
+        if self.analyzer == "steps":
+            raise DataError("analyzer='steps' is not known for text. Use 'word', 'char' or 'char_wb'.")
+
     def _check_ngrams(self) -> None:
         pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
         if len(pair) != 2 or not all(map(_is_whole, pair)) or not 1 <= pair[0] <= pair[1]:
