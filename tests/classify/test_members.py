@@ -178,3 +178,31 @@ def test_parts_that_repeat_each_other_share_a_weight():
     twice = learned_weights(np.stack([told, told], axis=1), labels, np.ones(400), np.zeros(2), 1e-6)
     assert twice.weights.sum() == pytest.approx(alone.weights[0], rel=1e-3)
     assert twice.weights[0] == pytest.approx(twice.weights[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "number", "classes", "penalty"), [(200, 5, 3, 1.0), (300, 20, 2, 10.0), (50, 8, 4, 0.1)]
+)
+def test_weights_are_where_scipys_minimiser_ends(rows, number, classes, penalty):
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp
+
+    rng = np.random.default_rng(rows)
+    parts, labels, heavy = (
+        3 * rng.normal(size=(rows, number, classes)),
+        rng.integers(0, classes, rows),
+        rng.random(rows),
+    )
+    parts[np.arange(rows), 0, labels] += 1
+    centre = np.full(number, 1 / number)
+
+    def loss(given):
+        scores = np.tensordot(parts, given[:number], (1, 0)) + given[number:]
+        own = heavy @ (logsumexp(scores, axis=1) - scores[np.arange(rows), labels])
+        return own + penalty * ((given[:number] - centre) ** 2).sum() / 2 + (given[number:] ** 2).sum() / 2
+
+    bounds = [(0, 3)] * number + [(None, None)] * classes
+    theirs = minimize(loss, np.concatenate([centre, np.zeros(classes)]), bounds=bounds, options={"maxfun": 100_000})
+    ours = learned_weights(parts, labels, heavy, centre, penalty)
+    assert loss(np.concatenate([ours.weights, ours.bias])) <= theirs.fun + 1e-6
+    np.testing.assert_allclose(ours.weights, theirs.x[:number], atol=5e-3)

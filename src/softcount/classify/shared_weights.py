@@ -32,24 +32,70 @@ def learned_weights(
     `parts` is (rows x parts x classes): what was said of rows by those who had not seen them. `heavy` is what each row
     weighs. Classes that the rows do not hold keep a bias near zero.
     """
-    from scipy.optimize import minimize
+    problem = _Weighing(parts, labels, heavy, centre, penalty)
+    number = len(centre)
+    at = np.concatenate([np.clip(centre, 0.0, LARGEST), np.zeros(parts.shape[2])])
+    value, slope, curve = problem.at(at)
+    for _ in range(MOST_STEPS):
+        step = problem.step(at, slope, curve)
+        share = 1.0
+        while share > 1e-6:
+            ahead = problem.within(at + share * step)
+            found = problem.at(ahead)
+            if found[0] < value:
+                break
+            share /= 2.0
+        else:
+            break
+        gained, at = value - found[0], ahead
+        value, slope, curve = found
+        if gained < 1e-9 * (1.0 + abs(value)):
+            break
+    return SharedWeights(at[:number], at[number:])
 
-    rows, number, classes = parts.shape
-    flat = np.ascontiguousarray((parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)).reshape(-1, number)
-    own = np.arange(rows)
 
-    def objective(given: np.ndarray) -> tuple[float, np.ndarray]:
-        weights, bias = given[:number], given[number:]
-        scores = (flat @ weights).reshape(rows, classes) + bias
+MOST_STEPS = 50
+"""Newton steps; ten are usual."""
+
+
+class _Weighing:
+    """The penalised loss of weights and biases, its slope and curvature, and Newton's step within the bounds."""
+
+    def __init__(
+        self, parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, centre: np.ndarray, penalty: float
+    ) -> None:
+        rows, number, classes = parts.shape
+        apart = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)
+        biases = np.broadcast_to(np.eye(classes), (rows, classes, classes))
+        self.features = np.concatenate([apart, biases], axis=2)  # (rows x classes x unknowns)
+        self.labels, self.heavy = labels, heavy
+        self.centre = np.concatenate([centre, np.zeros(classes)])
+        self.pull = np.concatenate([np.full(number, penalty), np.ones(classes)])
+        self.low = np.concatenate([np.zeros(number), np.full(classes, -np.inf)])
+        self.high = np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)])
+
+    def at(self, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Loss, slope and curvature."""
+        rows, classes, unknowns = self.features.shape
+        flat = self.features.reshape(-1, unknowns)
+        scores = (flat @ given).reshape(rows, classes)
         shares, evidence = softmax_rows(scores)
-        value = float(heavy @ (evidence - scores[own, labels]))
-        shares[own, labels] -= 1.0
-        shares *= heavy[:, None]
-        apart = weights - centre
-        value += 0.5 * penalty * float(apart @ apart) + 0.5 * float(bias @ bias)
-        return value, np.concatenate([shares.ravel() @ flat + penalty * apart, shares.sum(axis=0) + bias])
+        own = np.arange(rows)
+        apart = given - self.centre
+        value = float(self.heavy @ (evidence - scores[own, self.labels])) + 0.5 * float(self.pull @ apart**2)
+        mass = (shares * self.heavy[:, None]).ravel()
+        means = (flat * shares.ravel()[:, None]).reshape(rows, classes, unknowns).sum(axis=1)
+        curve = (flat * mass[:, None]).T @ flat - (means * self.heavy[:, None]).T @ means
+        slope = self.heavy @ (means - self.features[own, self.labels]) + self.pull * apart
+        return value, slope, curve + np.diag(self.pull)
 
-    bounds = [(0.0, LARGEST)] * number + [(None, None)] * classes
-    first = np.concatenate([centre, np.zeros(classes)])
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
-    return SharedWeights(found[:number], found[number:])
+    def step(self, at: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
+        """Newton's step of the unknowns that are not held at a bound."""
+        held = ((at <= self.low) & (slope > 0)) | ((at >= self.high) & (slope < 0))
+        free = np.flatnonzero(~held)
+        found = np.zeros_like(at)
+        found[free] = -np.linalg.solve(curve[np.ix_(free, free)], slope[free])
+        return found
+
+    def within(self, at: np.ndarray) -> np.ndarray:
+        return np.clip(at, self.low, self.high)

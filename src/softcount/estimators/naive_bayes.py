@@ -48,6 +48,10 @@ from softcount.table.text_columns import WORDLESS, Wordless
 if TYPE_CHECKING:
     from softcount.estimators.bayes_net import BayesNet
 
+UNWEIGHED = (
+    "the columns' weights were dropped: rows were added or taken away after the fit. Fit all at once to learn them."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
@@ -79,6 +83,10 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
     What mistakes cost, how frequent classes are where the rows come from, and thresholds are said when predicting:
     `predict(X, costs=..., prior=..., threshold=...)`.
 
+    `weights="columns"` learns a weight for every column, from 0 up, by the conditional likelihood of rows held out:
+    columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
+    has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
+
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
     `network_`); numbers are then cut into intervals where the classes change.
 
@@ -104,6 +112,7 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         n_jobs: int | None = None,
         calibration: str | None = None,
         dependence: str | None = None,
+        weights: str | None = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -157,6 +166,10 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         with Threads(self.n_jobs) as threads:
             fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=found)
             fitted = _fit_part(table, opening, fit) if parts else fit(table)
+            if self.weights is not None and not parts and not fitted.interrupted:
+                from softcount.evaluate.weigh_columns import weighed
+
+                fitted = weighed(fitted, table, plan, threads, found)
         for note in fitted.notes:
             if OUTSIDE in note:
                 warnings.warn(f"{note}.", DataWarning, stacklevel=4)
@@ -170,6 +183,10 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         if self.calibration is not None:
             check_method(self.calibration)
         check_dependence(self)
+        if self.weights not in (None, "columns"):
+            raise DataError(f"weights={self.weights!r} is not known. Use None or 'columns'.")
+        if self.weights is not None and (self.calibration is not None or self.dependence is not None):
+            raise DataError("weights='columns' is by rows held out itself: leave calibration and dependence out.")
 
     def _class_plan(self, target: Any) -> Plan:
         stop = Stop(self.max_iter, self.tol)
@@ -234,7 +251,10 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         """Keep the model of both tables, or of its own without the rows of the other."""
         mine = self.fitted_
         both = joined(mine, other, self._class_plan(mine.target), sign, grow)
-        self._keep(uncalibrated(both, mine.calibration or other.calibration))
+        both = uncalibrated(both, mine.calibration or other.calibration)
+        if both.weights is not None or other.weights is not None:
+            both = replace(both, weights=None, notes=[*both.notes, UNWEIGHED])
+        self._keep(both)
 
     def merge(self, other: NaiveBayes) -> NaiveBayes:
         """A new model of both tables: their counts, added."""
@@ -318,6 +338,13 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         if self.fitted_.calibration is None:
             raise AttributeError("only a model fitted with calibration has a reliability table.")
         return arrow_lines([asdict(part) for part in self.fitted_.calibration.after])
+
+    @property
+    def column_weights_(self) -> dict[Key, float]:
+        """The weight of every column where classes are told; 1 where none was learned."""
+        leaves, found = self.fitted_.model.leaves, self.fitted_.weights
+        weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
+        return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
 
     @property
     def n_iter_(self) -> int:

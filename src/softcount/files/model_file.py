@@ -19,6 +19,7 @@ from softcount.families import Params as Own
 from softcount.families.filing import number, truth, whole
 from softcount.files.alike import FiledArrays, put_alike
 from softcount.files.archive import Arrays, Document, naming, write
+from softcount.files.column_weights_part import weights_document, weights_from
 from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
 from softcount.files.json_document import key_of, plain
 from softcount.files.npy import SMALL, counts_from, counts_parts
@@ -75,6 +76,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
     calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
+    weights = model.weights if isinstance(model, Fitted) else None
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
@@ -90,6 +92,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         "rows": float(model.counts.rows),
         "calibration": calibration_document(calibration, arrays),
         **({} if pool is None else _pool_document(pool, arrays)),
+        **({} if weights is None else weights_document(weights, arrays)),
         **fit_history_document(model),
     }
 
@@ -225,7 +228,9 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
     found = Learned(**facts)
     if isinstance(model, ClassModel):
-        found = Fitted(**facts, calibration=corrected, pool=_pool_from(document, arrays, model))
+        weights = weights_from(document, arrays, len(leaves), groups)
+        pool = _pool_from(document, arrays, model)
+        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights)
     check_model(found)
     return found
 

@@ -18,6 +18,7 @@ from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
+from softcount.files.filed_numbers import finite_array
 from softcount.table.schema import Schema
 
 MOST_TERMS = 100_000
@@ -51,7 +52,7 @@ def pool_from(document: Document, arrays: Arrays, schema: Schema, classes: int) 
     if not isinstance(names, list) or not names or any(name not in RECIPES for name in names):
         raise ModelFileError(f"its classes are told by {names!r}, which this version does not know.")
     members = [_member(one, f"pool/{k}/", arrays, schema, classes) for k, one in enumerate(document["members"])]
-    weights, bias = _finite(arrays, "pool/weights", (len(names),)), _finite(arrays, "pool/bias", (classes,))
+    weights, bias = finite_array(arrays, "pool/weights", (len(names),)), finite_array(arrays, "pool/bias", (classes,))
     if len(members) != len(names) or weights.min() < 0 or weights.max() > LARGEST:
         raise ModelFileError("the weights of what tells its classes make no sense.")
     losses = [float("nan") if loss is None else float(loss) for loss in document["losses"]]
@@ -68,9 +69,9 @@ def _tried(line: Any) -> Tried:
 def _member(document: Document, at: str, arrays: Arrays, schema: Schema, classes: int) -> Any:
     if document["kind"] not in KINDS:
         raise ModelFileError(f"its classes are told by {document['kind']!r}, which this version does not know.")
-    cuts = _cuts(document["cuts"], _finite(arrays, at + "edges"), schema)
+    cuts = _cuts(document["cuts"], finite_array(arrays, at + "edges"), schema)
     terms = _terms(document["terms"], cuts)
-    own = {name.removeprefix(at): _finite(arrays, name) for name in arrays if name.startswith(at)}
+    own = {name.removeprefix(at): finite_array(arrays, name) for name in arrays if name.startswith(at)}
     own["columns"] = arrays.get(at + "columns", np.zeros(0, dtype=np.int64))
     return KINDS[document["kind"]][2](cuts, terms, own, classes)
 
@@ -95,13 +96,6 @@ def _terms(columns: Any, cuts: CutColumns) -> Terms:
     ):
         raise ModelFileError("its tables are of columns that it does not have.")
     return Terms(tuple(tuple(term) for term in columns), cuts.sizes)
-
-
-def _finite(arrays: Arrays, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    array = arrays.get(name)
-    if array is None or not np.isfinite(array).all() or (shape is not None and array.shape != shape):
-        raise ModelFileError(f"its {name} are not finite numbers, one for each place.")
-    return array
 
 
 def _shaped(own: Arrays, name: str, *shape: int) -> np.ndarray:

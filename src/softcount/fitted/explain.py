@@ -92,15 +92,16 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     block one per count, a text that is there one per word (for Bernoulli words, 1 where the word is there).
     """
     with np.errstate(divide="ignore"):
-        intercept = np.log(model.shares)
+        intercept = np.log(model.shares) if model.weights is None else model.weights.bias
     coefs, public = [], model.params
-    for leaf in model.model.leaves:
+    weights = np.ones(len(model.model.leaves)) if model.weights is None else model.weights.weights
+    for weight, leaf in zip(weights, model.model.leaves, strict=True):
         part = leaf.family.linear(public[leaf.key], leaf.setting)
         if part is None:
             raise DataError(
                 f"column {leaf.key!r} ({leaf.family.title}) is not linear in the classes' log-odds. "
                 "Linear are multinomial, Bernoulli, text, categorical, and Normal(tied='classes')."
             )
-        coefs.append(part[0])
-        intercept = intercept + part[1]
+        coefs.append(part[0] * weight)
+        intercept = intercept + part[1] * weight
     return np.concatenate(coefs, axis=1), intercept

@@ -29,6 +29,7 @@ Finish = Callable[[np.ndarray], np.ndarray]
 if TYPE_CHECKING:
     from softcount.classify.pool import Pool
     from softcount.fitted.classes import Card
+    from softcount.fitted.column_weights import ColumnWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +39,8 @@ class Fitted(Learned):
     calibration: Calibration | None = None
     pool: Pool | None = None
     """What tells the classes in place of the model, where there is one; the model says everything else."""
+    weights: ColumnWeights | None = None
+    """A weight for every leaf where classes are told, and a bias for every class in place of the shares."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:
@@ -159,13 +162,21 @@ class Fitted(Learned):
         refuse_scores(self.model.leaves, "has no density")
         return self._each_row(table, threads, None)
 
+    @property
+    def telling(self) -> Any:
+        """What tells groups apart: the model, with the weights of its columns where it has some."""
+        return self.model if self.weights is None else self.weights.of(self.model)
+
     def compiled(self) -> Any:
         """The parameters as scoring wants them: all that tells groups apart."""
+        if self.weights is not None:
+            return self.telling.compile(self.estimates)
         return self.model.compile(self.estimates, contrast=True)
 
     def joint_of(self, chunk: Chunk, compiled: Any) -> np.ndarray:
         """(rows x groups) log of share times density of a chunk, up to what no group changes."""
-        return self.model.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
+        found: np.ndarray = self.telling.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
+        return found
 
     def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
         """What each column adds to the scores that tell the groups, and what no column does: the shares."""
@@ -174,10 +185,9 @@ class Fitted(Learned):
 
             return pooled_parts(self.pool, self.schema, chunk)
         with np.errstate(divide="ignore"):
-            shares = np.log(self.shares)
-        return self.model.score_parts(compiled, self.model.prepare(chunk, base=False)), np.tile(
-            shares, (chunk.n_rows, 1)
-        )
+            shares = np.log(self.shares) if self.weights is None else self.weights.bias
+        parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
+        return parts, np.tile(shares, (chunk.n_rows, 1))
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) log of share times density, up to what no group changes."""
@@ -199,7 +209,7 @@ class Fitted(Learned):
 
     def _each_row(self, table: Table, threads: Threads, finish: Finish | None) -> np.ndarray:
         """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row."""
-        compiled = self.model.compile(self.estimates, contrast=finish is not None)
+        compiled = self.model.compile(self.estimates) if finish is None else self.compiled()
         shape = () if finish is None else (self.n_groups,)
         whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
 
@@ -217,9 +227,10 @@ class Fitted(Learned):
 
     def _one_chunk(self, chunk: Chunk, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
         ready = self.model.prepare(chunk, base=finish is None)
+        telling = self.model if finish is None else self.telling
         for a in range(0, chunk.n_rows, TILE):
             rows = slice(a, min(a + TILE, chunk.n_rows))
-            joint = self.model.score(ready, compiled, rows, None if finish is None else out[rows])
+            joint = telling.score(ready, compiled, rows, None if finish is None else out[rows])
             if finish is None:
                 out[rows] = self.model.kernels.normalise(joint)
                 continue

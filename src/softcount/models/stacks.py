@@ -103,6 +103,10 @@ class Stack:
         """The same for telling groups apart alone."""
         return compiled
 
+    def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
+        """The parameters under which each node's log-density is so many times as much; None where there are none."""
+        return None
+
     def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
         """Add the log-density of every row in every group."""
         eta = compiled[2]
@@ -251,6 +255,12 @@ class Reals(Stack):
         means, inverse, constant, _ = compiled
         apart = (means != means[0]).any(axis=0) | (inverse != inverse[0]).any(axis=0)
         return means, np.where(apart, inverse, 0.0), np.where(apart, constant, 0.0), None
+
+    def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
+        if not isinstance(compiled, tuple):
+            return None
+        means, inverse, constants, _ = compiled
+        return means, inverse * np.sqrt(weights), constants * weights, None
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         if isinstance(compiled, tuple):
@@ -403,6 +413,13 @@ class Codes(Stack):
                 tables[place] = table
         starts = _starts([table.shape[-1] for table in tables])
         return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
+
+    def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
+        starts, table = compiled
+        if not np.isfinite(table).all():
+            return None
+        each = np.repeat(weights, np.diff([*starts, len(table)]))
+        return starts, table * each[:, None]
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         self.kernels.score_codes(data, *compiled, out)
