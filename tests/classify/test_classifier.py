@@ -240,6 +240,12 @@ def test_a_class_of_one_row_and_a_constant_column_do_no_harm():
         sc.Classifier().fit(frame, None)
 
 
+@pytest.mark.parametrize("asked", ["to_linear", "to_quadratic"])
+def test_forms_of_naive_bayes_are_refused_where_something_else_tells_the_classes(fitted, asked):
+    with pytest.raises(DataError, match=asked):
+        getattr(fitted[0], asked)()
+
+
 def test_a_budget_leaves_out_what_comes_too_late(fitted):
     _, frame, label = fitted
     model = sc.Classifier(budget=0.0).fit(frame, label)

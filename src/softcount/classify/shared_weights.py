@@ -98,4 +98,4 @@ class _Weighing:
         return found
 
     def within(self, at: np.ndarray) -> np.ndarray:
-        return np.clip(at, self.low, self.high)
+        return np.asarray(np.clip(at, self.low, self.high))

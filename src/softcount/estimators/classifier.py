@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.naive_bayes import NaiveBayes
@@ -115,6 +116,20 @@ class Classifier(NaiveBayes):
         super()._join(other, sign, grow)
         if pools:
             self._keep(_noted(replace(self.fitted_, pool=None), DROPPED))
+
+    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
+        self._refuse_pool("to_linear")
+        return super().to_linear()
+
+    def to_quadratic(self, c1: Any = None, c2: Any = None) -> Any:
+        """The boundary of naive Bayes, where it is all that tells the classes and columns are normal."""
+        self._refuse_pool("to_quadratic")
+        return super().to_quadratic(c1, c2)
+
+    def _refuse_pool(self, asked: str) -> None:
+        if self.pool_ is not None:
+            raise DataError(f"{asked} is of naive Bayes, and here {' and '.join(self.pool_.names)} tell the classes.")
 
     @property
     def pool_(self) -> Pool | None:

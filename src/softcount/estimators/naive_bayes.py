@@ -319,6 +319,8 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         first is set against the second unless you say so.
         """
         check_is_fitted(self, "fitted_")
+        if self.fitted_.weights is not None:
+            raise DataError("to_quadratic is of columns without weights: fit with weights=None.")
         if (c1 is None or c2 is None) and len(self.classes_) != 2:
             raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
