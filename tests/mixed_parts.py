@@ -13,6 +13,8 @@ from exact import moments_of
 
 Cells = Sequence[Any]
 Group = dict[str, Any]
+WITHIN = 0.01
+"""Of the column's variance, that of rows imagined in one of several parts."""
 Members = Sequence[Sequence[float]]
 
 
@@ -94,7 +96,7 @@ def _part(
     rows, mean, variance = _moments(column, weights)
     if not rows:
         return usual[1], usual[2]
-    return mean, (rows * variance + imagined * usual[2]) / (rows + imagined)
+    return mean, (rows * variance + imagined * WITHIN * usual[2]) / (rows + imagined)
 
 
 def mixed_height(cells: Cells, weights: Sequence[float], group: Group, imagined: float, how: str) -> float:
@@ -104,6 +106,6 @@ def mixed_height(cells: Cells, weights: Sequence[float], group: Group, imagined:
     shares = math.fsum(extra * math.log(share) for share, _, _ in _parts(group)) if extra else 0.0
     whole = np.atleast_1d(group["whole"]).tolist()
     spreads = math.fsum(
-        math.log(v) + w / v for _, _, variances in _parts(group) for v, w in zip(variances, whole, strict=True)
+        math.log(v) + WITHIN * w / v for _, _, variances in _parts(group) for v, w in zip(variances, whole, strict=True)
     )
     return rows + shares - 0.5 * imagined * spreads

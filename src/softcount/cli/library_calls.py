@@ -67,11 +67,25 @@ class FitRequest:
 
 
 def declared(kinds: Mapping[Any, Any]) -> Declared:
-    """What --kind asked for. A block's columns are divided by commas."""
+    """What --kind asked for. A block's columns are divided by commas; no column at all stands for every other."""
     from softcount.families import FAMILIES
     from softcount.models.declared import read_kinds
 
-    return read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in kinds.items()})
+    named = {key: kind for key, kind in kinds.items() if key}
+    said = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
+    return replace(said, all_auto=len(named) < len(kinds))
+
+
+def chosen(table: Table, asked: Declared, runner: Threads, request: FitRequest | None = None) -> tuple[Table, Declared]:
+    """The table and what is asked of its columns, once rows have chosen the densities that were left to them."""
+    if not asked.leaves_open:
+        return table, asked
+    from softcount.learn.density_choice import decided
+    from softcount.learn.plan import Plan
+
+    plan = Plan(asked) if request is None else _plan(request, asked, 1.0, None)
+    table, plan = decided(table, plan, runner, known_classes=request is None or request.target is not None)
+    return table, plan.declared
 
 
 def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
@@ -130,6 +144,7 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
     with Threads(request.jobs) as threads:
+        table, asked = chosen(table, asked, threads, request)
         fitted, beside = _learned(request, asked, table, threads, tell), None
         if request.expert is not None and not fitted.interrupted:
             request, table, beside = _with_expert(request, fitted, table, asked)

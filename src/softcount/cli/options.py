@@ -85,9 +85,15 @@ def unit_of(lines: bool, document: bool) -> Literal["lines", "document"] | None:
 
 
 def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Column -> kind. A column's name may itself hold "=", a kind never does, so the last one divides."""
+    """Column -> kind. A column's name may itself hold "=", a kind never does, so the last one divides.
+
+    "auto" alone is for every column that is not named, and stands beside no name.
+    """
     kinds: dict[str, str] = {}
     for text in texts:
+        if text == "auto":
+            kinds[""] = text
+            continue
         column, sign, kind = text.rpartition("=")
         if not sign or not column or not kind:
             raise click.BadParameter(f"{text!r} is not COL=KIND, such as zip=categorical", ctx, param)
@@ -103,7 +109,7 @@ kind_option = click.option(
     metavar="COL=KIND",
     callback=understood_kinds,
     help="Declare a column's kind (categorical, normal, poisson, text, ..., ignore), or a block of columns' "
-    "(x,y=multinormal). May be repeated.",
+    "(x,y=multinormal). `auto` lets the rows choose a column's density, alone those of all. May be repeated.",
 )
 
 

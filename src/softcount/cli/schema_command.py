@@ -15,6 +15,7 @@ EPILOG = """\b
 Examples:
   softcount schema adult.csv
   softcount schema adult.csv --kind zip=categorical --missing unknown
+  softcount schema adult.csv --kind auto
   softcount schema adult.csv --json | jq '.columns[].kind'
   softcount schema mail/"""
 
@@ -30,9 +31,13 @@ def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bo
     from softcount.cli.named_columns import document_notes
     from softcount.cli.outputs import progress, put_answer, say
     from softcount.report.model_page import schema_document, schema_page
+    from softcount.run.threads import Threads
 
     with progress() as tell:
-        table = library.open_data(data, library.declared(kinds), form, tell)
+        asked = library.declared(kinds)
+        table = library.open_data(data, asked, form, tell)
+        with Threads() as threads:
+            table, asked = library.chosen(table, asked, threads)
         read, counts, n_rows = library.read_through(table)
     for note in document_notes(table):
         say(f"note: {note}")

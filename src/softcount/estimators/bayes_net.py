@@ -114,6 +114,8 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         classes, codes = (None, None) if y is None or column else inputs.labels_with_weight(y, data, weights)
         data, weights, codes = inputs.without_zeros(data, weights, codes)
         declared = read_kinds(self.kinds)
+        if declared.auto or declared.all_auto:
+            raise DataError("kinds: a network's densities are not chosen by their rows ('auto'). Say which they are.")
         forced = {key: kind for key, kind in inputs.declared_kinds(data).items() if key != column} | declared.forced
         levels = {key: own for key, own in self._told_levels().items() if key in inputs.known_columns(data)}
         opening = partial(

@@ -35,6 +35,7 @@ def learn_model(
 
     `classes` are those of coded labels. What was interrupted is not corrected.
     """
+    table, plan = _decided(table, plan, runner, search)
     if search is None:
         from softcount.evaluate.calibrate import calibrated
         from softcount.learn.labelled import fit_labelled
@@ -52,9 +53,19 @@ def learn_model(
     return Fitted.of(fit_auto(table, plan, search.starts, runner, search.criterion))
 
 
+def _decided(table: Table, plan: Plan, runner: Runner, search: ClassSearch | None) -> tuple[Table, Plan]:
+    """The table and the plan once the densities that were left open are chosen."""
+    if not plan.declared.leaves_open:
+        return table, plan
+    from softcount.learn.density_choice import decided
+
+    return decided(table, plan, runner, known_classes=search is None)
+
+
 def learn_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> list[Fitted]:
     """A mixture for every number of classes that the criterion makes plausible, the best first."""
     from softcount.learn.choose import fit_numbers
 
     assert search.criterion is not None
+    table, plan = _decided(table, plan, runner, search)
     return [Fitted.of(x) for x in fit_numbers(table, plan, search.starts, runner, search.criterion)]

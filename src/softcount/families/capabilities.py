@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Field, Key, Kind
@@ -92,6 +93,16 @@ class Capabilities:
     def of_field(cls, field: Field) -> Self:
         """The family of a column of which nobody said anything but its kind."""
         return cls()
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        """Those of its kind that are worth trying for a column of numbers like these; none where it cannot be."""
+        return ()
+
+    @property
+    def choices(self) -> Sequence[Family]:
+        """Those among which rows are to choose, where somebody left it open; none where it is decided."""
+        return ()
 
     def stack_key(self) -> tuple[Any, ...]:
         """Columns with equal keys are estimated together."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families.base import register, where_first
+from softcount.families.base import Family, register, where_first
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SLACK, SMALLEST, Hyper, Line, Params, Setting
 from softcount.families.totals import Totals
 from softcount.numerics.late_scipy import gammaln
@@ -38,6 +39,11 @@ class Exponential(Totals):
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        """Of whole numbers geometric is the same, without a density that is highest at its very end."""
+        return (cls(),) if facts.least >= 0 and not facts.countable else ()
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         if (bad := column < 0).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import gammainc
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
@@ -42,6 +43,10 @@ class GammaFamily(Family):
     rows_first = True
     spread_parameters = ("shape",)
     chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.least > 0 else ()
 
     def width(self, setting: Setting) -> int:
         return 3

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from softcount.families.base import register
+from softcount.families.base import Family, register
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, Hyper, Line, Params
 from softcount.families.totals import Totals
 from softcount.numerics.late_scipy import betaln, xlog1py
@@ -36,6 +37,10 @@ class Geometric(Totals):
     conjugate = Beta
     conjugate_parts = ("alpha", "beta")
     beyond_mode = (1.0, 1.0)
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.countable else ()
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return {"success": rows / (rows + total)}

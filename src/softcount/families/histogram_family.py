@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from softcount.densities.histogram_edges import checked_bins, edges_of
 from softcount.densities.weighted_points import WeightedPoints
-from softcount.families.base import register
+from softcount.families.base import Family, register
 from softcount.families.binned_counts import BinnedCounts
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import FEW_ROWS, NumberFacts
 from softcount.families.point_counts import between, steady
 
 
@@ -27,6 +29,10 @@ class HistogramFamily(BinnedCounts):
     bins: Any = "auto"
 
     name = "histogram"
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls("fd"), cls()) if facts.rows >= FEW_ROWS else ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bins", checked_bins(self.bins))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -11,8 +12,9 @@ import numpy as np
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.smoothing_kernels import SmoothingKernel, named_kernel
 from softcount.densities.weighted_points import WeightedPoints
-from softcount.families.base import register, scalar_prior
+from softcount.families.base import Family, register, scalar_prior
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import FEW_ROWS, NumberFacts
 from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
 from softcount.numerics.twofold import Twofold
@@ -50,6 +52,10 @@ class KernelFamily(PointCounts):
     kernel: str = "gaussian"
 
     name = "kde"
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls("sj"),) if facts.rows >= FEW_ROWS else ()
 
     def __post_init__(self) -> None:
         if self.bandwidth != AUTO:

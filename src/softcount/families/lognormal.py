@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from softcount.families.base import Family, register
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Kind
@@ -22,6 +24,10 @@ class LogNormal(Normal):
 
     name = "lognormal"
     kind = Kind.POSITIVE
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.least > 0 else ()
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))

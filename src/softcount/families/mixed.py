@@ -15,7 +15,8 @@ from softcount.families.capabilities import Labels
 from softcount.families.categorical import Categorical, estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardised
-from softcount.families.part_starts import fitted_parts
+from softcount.families.number_facts import FEW_ROWS, NumberFacts
+from softcount.families.part_starts import WITHIN, fitted_parts
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import ndtr
 from softcount.numerics.logspace import softmax_rows
@@ -26,6 +27,8 @@ from softcount.table.schema import Field, Key, Kind
 
 NORMAL = Normal()
 MOST_PARTS = 20
+WORTH_TRYING = (2, 3, 4)
+"""Numbers of parts of which the rows choose one."""
 USUAL_PARTS = 2
 """Parts where nobody says how many and no rows could choose."""
 
@@ -62,9 +65,21 @@ class Mixed(Family):
         if told is not None and not (isinstance(told, int) and not isinstance(told, bool) and 1 <= told <= MOST_PARTS):
             raise DataError(f"parts={told!r}: the number of parts is a whole number from 1 to {MOST_PARTS}, or None.")
 
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return () if cls.block else cls().choices if facts.rows >= FEW_ROWS else ()
+
     @property
     def alone(self) -> bool:
         return True
+
+    @property
+    def title(self) -> str:
+        return f"{self._parts} normals"
+
+    @property
+    def choices(self) -> Sequence[Family]:
+        return () if self.parts else tuple(replace(self, parts=parts) for parts in WORTH_TRYING)
 
     @property
     def _parts(self) -> int:
@@ -202,14 +217,17 @@ class Mixed(Family):
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """Of every part what a normal column imagines; and so many rows of it."""
+        """Of every part what a normal column imagines, but a tenth as wide; and so many rows of it."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a {self.name} column cannot take {prior!r} as its prior.")
         told = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
         least = np.full(len(setting.anchor), NARROW) if setting.blank is None else setting.blank[3]
         told["floor"] = np.maximum(told["floor"], told["whole"] * least)
-        plain = 1.0 if isinstance(prior, NormalInverseChi2) else scalar_prior(prior, self, self._parts, setting.groups)
-        return told | {"alpha": np.full(self._parts, plain)}
+        if isinstance(prior, NormalInverseChi2):
+            return told | {"alpha": np.ones(self._parts)}
+        plain = scalar_prior(prior, self, self._parts, setting.groups)
+        spread = told["s2"] * (WITHIN if self._parts > 1 else 1.0)
+        return told | {"s2": spread, "alpha": np.full(self._parts, plain)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         """There is no closed form under `predictive`: parameters are plugged in."""
@@ -261,7 +279,9 @@ class Mixed(Family):
 
     def proper(self, hyper: Hyper) -> Hyper:
         """Where nothing is imagined: a row of every part, and what a normal column takes."""
-        return NORMAL.proper(hyper) | {"alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
+        told = NORMAL.proper(hyper)
+        narrow = np.where(hyper["s2"] > 0, hyper["s2"], told["s2"] * (WITHIN if self._parts > 1 else 1.0))
+        return told | {"s2": narrow, "alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         rows = self._split(stats)[1].value[..., 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 from softcount.numerics.logspace import log_rising
@@ -48,6 +49,10 @@ class Normal(Family):
             raise DataError(f"tied={self.tied!r}: use None, 'classes', 'columns' or 'both'.")
         if self.variance is not None and not (isinstance(self.variance, (int, float)) and self.variance > 0):
             raise DataError(f"a known variance is a positive number, not {self.variance}.")
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),)
 
     @property
     def shared_by_groups(self) -> frozenset[str]:

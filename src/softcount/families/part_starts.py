@@ -12,11 +12,13 @@ import numpy as np
 
 from softcount.numerics.logspace import softmax_rows
 
-MOST_ROWS = 2_000
+MOST_ROWS = 1_000
 """Rows that a start is fitted to; of more, evenly spaced ones."""
-STEPS = 40
-ENOUGH = 1e-4
+STEPS = 25
+ENOUGH = 1e-3
 """Nats for every unit of weight that a step must gain to be worth another."""
+WITHIN = 0.01
+"""Of a column's variance, that of the row imagined in each of several parts: a hump is narrower than all of them."""
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Shares (parts,), means and variances (parts, columns)."""
 
@@ -80,20 +82,20 @@ def _cut(order: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
 
 
 def _climbed(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> tuple[float, Parts]:
-    """A few steps of EM, a row like the whole column being imagined in every part; its height, and the parts."""
+    """A few steps of EM, a row being imagined in every part; its height, and the parts."""
     columns, height, parts = features.shape[1] // 3, -np.inf, None
     for _ in range(STEPS):
         sums = (members * weights[:, None]).T @ features
         rows, total, squares = (sums[:, k * columns : (k + 1) * columns] for k in range(3))
         mass = members.T @ weights + 1.0
         mean = total / np.maximum(rows, 1e-12)
-        variance = (np.maximum(squares - mean * total, 0.0) + 1.0) / (rows + 1.0)
+        variance = (np.maximum(squares - mean * total, 0.0) + WITHIN) / (rows + 1.0)
         share = mass / mass.sum()
         parts = share, mean, variance
         constant = -0.5 * (mean * mean / variance + np.log(variance))
         eta = np.concatenate([constant, mean / variance, -0.5 / variance], axis=1)
         members, rowwise = softmax_rows(features @ eta.T + np.log(share))
-        prior = float(np.log(share).sum() - 0.5 * (np.log(variance) + 1.0 / variance).sum())
+        prior = float(np.log(share).sum() - 0.5 * (np.log(variance) + WITHIN / variance).sum())
         before, height = height, float(rowwise @ weights) + prior
         if height - before < ENOUGH * weights.sum():
             break

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from softcount.families.base import register
+from softcount.families.base import Family, register
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
 from softcount.numerics.late_scipy import betainc, gammaln, pdtr, xlogy
@@ -38,6 +39,10 @@ class Poisson(Totals):
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -gammaln(column + 1.0))
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.countable else ()
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return {"rate": total / rows}

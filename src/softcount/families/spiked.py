@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, scalar_prior, spoken
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, entr, xlog1py, xlogy
 from softcount.numerics.twofold import Twofold, concatenate
@@ -49,10 +50,18 @@ class Spiked(Family):
             if isinstance(told, bool) or not isinstance(told, (int, float)) or not least < told < np.inf:
                 raise DataError(f"Spiked: a spike is at a finite number and rounding above zero, not {told!r}.")
 
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return () if facts.spike is None else _beside_spike(facts)
+
     @property
     def inner(self) -> Family:
         """The family of the numbers beside the spike."""
         return FAMILIES[self.of]()
+
+    @property
+    def title(self) -> str:
+        return f"{self.of} with a spike at {spoken(self.at, 4)}"
 
     @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
@@ -71,6 +80,11 @@ class Spiked(Family):
     def _beside(self, column: np.ndarray) -> np.ndarray:
         """The column without the spike's rows."""
         return np.where(column == self.at, np.nan, column)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Of the numbers beside the spike."""
+        beside = self._beside(values)
+        return np.log(beside) if self.inner.logged else beside
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         self.inner.check(self._beside(column), key, start)
@@ -230,6 +244,15 @@ class Spiked(Family):
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         beside = self.inner.typical(params, self._within(setting))
         return [self.at if spike >= 0.5 else other for spike, other in zip(params["spike"], beside, strict=True)]
+
+
+def _beside_spike(facts: NumberFacts) -> list[Family]:
+    """A spike beside each density that can hold the other numbers."""
+    kept = BESIDE if facts.least == facts.spike == 0 or facts.least > 0 else ("normal",)
+    assert facts.spike is not None
+    # What is written as 0 was from 0 to half a step above, where nothing is below.
+    step = facts.rounding / 2 if facts.least == facts.spike == 0 else facts.rounding
+    return [Spiked(of, facts.spike, step) for of in kept]
 
 
 _RAIN = [0.0, 0.0, None, 4.25, 6.5, 11.0, 0.5, 0.0, 30.5, 0.0, 2.0, 9.0]

@@ -14,6 +14,7 @@ from softcount.families.capabilities import Labels
 from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, standardised, student_score
+from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import stdtrit
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
@@ -23,6 +24,8 @@ from softcount.table.schema import Key, Kind
 
 LOWEST, HIGHEST = 1.0, 200.0
 """Bounds of an estimated freedom: below one even the median is hardly known, beyond 200 it is a normal."""
+FAR = 50.0
+"""Deviations above zero from which on tails do not reach below it."""
 START = 4.0
 """The freedom of rows about which nothing is known yet."""
 POINTS = 2048
@@ -55,6 +58,11 @@ class Student(Family):
         known = self.freedom
         if known is not None and not (isinstance(known, (int, float)) and 0 < known <= 1e6):
             raise DataError(f"freedom={known!r}: a known freedom is a number above 0 and up to 1e6, such as 4.")
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        """Its tails reach below zero, unless that is far away."""
+        return (cls(),) if facts.least < 0 or facts.above_zero > FAR else ()
 
     def width(self, setting: Setting) -> int:
         return 5

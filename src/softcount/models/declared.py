@@ -29,6 +29,8 @@ BY_KIND = {
 }
 """The family of a column of which nobody said anything."""
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
+AUTO = "auto"
+"""In place of a kind: the column's density is chosen by its rows."""
 LEFT_OUT = ("ignore", "identifier", "constant")
 BAG = "counts"
 """The key of the one block that a sparse matrix is."""
@@ -36,11 +38,39 @@ BAG = "counts"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the user said of columns: families by column or block, kinds forced by them, columns to leave out."""
+    """What the user said of columns: families by column or block, kinds forced by them, columns to leave out.
+
+    The densities of columns in `auto`, or of all of which nothing else is said, are for their rows to choose; `floors`
+    are then the least variances of those that were chosen, as shares of the columns'.
+    """
 
     families: dict[Key, Family] = field(default_factory=dict)
     forced: dict[Key, Kind | Reading | str] = field(default_factory=dict)
     everything: Family | None = None
+    auto: frozenset[Key] = frozenset()
+    all_auto: bool = False
+    floors: Mapping[Key, float] = field(default_factory=dict)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether rows are to choose some column's family."""
+        return self.all_auto or bool(self.auto) or any(x.choices for x in self._named)
+
+    def undecided(self, schema: Schema) -> dict[Key, Sequence[Family]]:
+        """The columns of numbers, and the blocks, whose family rows are to choose, each with those it is one of; with
+        none where any family may be tried."""
+        for key in self.auto:
+            if key not in schema.by_key:
+                raise DataError(f"kinds names column {key!r}, which the table does not have.")
+        found: dict[Key, Sequence[Family]] = {key: x.choices for key, x in self.families.items() if x.choices}
+        for spec in schema.used:
+            if not spec.kind.numeric or spec.key in self.families or any(spec.key in block for block in self.blocks):
+                continue
+            if self.all_auto or spec.key in self.auto:
+                found[spec.key] = ()
+            elif self.everything is not None and self.everything.choices and not self.everything.block:
+                found[spec.key] = self.everything.choices
+        return found
 
     @property
     def needs_levels(self) -> bool:
@@ -87,14 +117,16 @@ def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 def read_kinds(kinds: Any) -> Declared:
     """Read the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
-    if kinds is None:
-        return Declared()
+    if kinds is None or (isinstance(kinds, str) and kinds == AUTO):
+        return Declared(all_auto=kinds is not None)
     if isinstance(kinds, (str, Family)):
         return Declared(everything=family_of(kinds, "every column"))
     if not isinstance(kinds, Mapping):
         raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
-    declared = Declared()
+    declared = Declared(auto=_chosen_by_rows(kinds))
     for key, said in kinds.items():
+        if key in declared.auto:
+            continue
         if isinstance(said, str) and said in LEFT_OUT:
             declared.forced[key] = "ignore"
             continue
@@ -107,6 +139,15 @@ def read_kinds(kinds: Any) -> Declared:
     return declared
 
 
+def _chosen_by_rows(kinds: Mapping[Any, Any]) -> frozenset[Key]:
+    """The columns whose density is for their rows to choose."""
+    auto = frozenset(key for key, said in kinds.items() if isinstance(said, str) and said == AUTO)
+    for key in auto:
+        if isinstance(key, tuple):
+            raise DataError(f"kinds: 'auto' chooses the density of one column, but {key!r} names {len(key)} of them.")
+    return auto
+
+
 def family_of(said: Any, key: Key) -> Family:
     """A family instance from its name or itself."""
     if isinstance(said, Family):
@@ -114,9 +155,9 @@ def family_of(said: Any, key: Key) -> Family:
     name, colon, how = str(said).partition(":")
     name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
-        close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore"], 1)
+        close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore", AUTO], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore"} - {"joint", "linear"}))
+        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"}))
         raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
     return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
 
@@ -137,7 +178,8 @@ def nodes_of(
     for spec in schema.used:
         if spec.key not in taken:
             own = declared.families.get(spec.key) or declared.everything or FAMILIES[BY_KIND[spec.kind]].of_field(spec)
-            nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, floor)))
+            least = max(floor, declared.floors.get(spec.key, 0.0))
+            nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, least)))
     nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
     return _in_one_unit(nodes)
 

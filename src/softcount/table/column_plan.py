@@ -118,6 +118,11 @@ class ColumnPlan:
     def key(self) -> Any:
         return self.field.key
 
+    def anchored(self, values: np.ndarray) -> ColumnPlan:
+        """The same column with anchors of these numbers where it has none yet."""
+        logged = log_anchor_of(values) if self.logged == NO_ANCHOR else self.logged
+        return replace(self, plain=self.plain or anchor_of(values), logged=logged)
+
     def as_kind(self, kind: Kind, why: str, *, used: bool = True) -> ColumnPlan:
         """The same column read as another kind, with the anchor that kind needs."""
         anchor = self.logged if kind is Kind.POSITIVE else self.plain or NO_ANCHOR
