@@ -45,7 +45,21 @@ def binned(family: Any, cells: Sequence[Any], members: Any, prior: float, how: s
     imagined = [prior * len(bins) * share if family.name == "histogram" else prior for share in pooled]
     mode = 1.0 if family.name == "cut" else 0.0
     extra = [{"ml": 0.0, "map": each - mode}.get(how, each) for each in imagined]
+    if "interval" in hyper:
+        return [_tied(own, hyper, prior, how, rows) for own in held]
     return [_group([n + more for n, more in zip(own, extra, strict=True)], edges, rows, how) for own in held]
+
+
+def _tied(held: Sequence[float], hyper: Any, prior: float, how: str, rows: float) -> Group:
+    """The share of a cell's interval in the group, times the cell's share of its interval, alike in all groups."""
+    number = [int(k) for k in hyper["interval"]]
+    together = [
+        math.fsum(n for n, k in zip(held, number, strict=True) if k == interval) for interval in range(number[-1] + 1)
+    ]
+    raw = [n + {"ml": 0.0, "map": prior - 1.0}.get(how, prior) for n in together]
+    group = _group(raw, list(hyper["edges"]), rows, how)
+    shares = [group["probability"][k] * within for k, within in zip(number, hyper["within"], strict=True)]
+    return group | {"probability": shares, "interval": hyper["interval"]}
 
 
 def _mass(cells: Sequence[Any], members: Any, g: int, k: int, edges: Sequence[float]) -> float:

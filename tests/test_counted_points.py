@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -132,10 +132,16 @@ def test_noise_is_not_cut_and_evaluates_as_noise() -> None:
     x, y = rng.normal(size=(400, 20)), rng.choice(["a", "b"], 400)
     for rule in ("mdl", "modl"):
         model = sc.NaiveBayes(kinds=sc.Cut(rule)).fit(x, y)
-        assert sum(model.params_[key]["probability"].shape[1] - 1 for key in range(20)) <= 2
+        assert sum(len(cuts(model, key)) for key in range(20)) <= 2
 
 
 # -- cuts, against other ways to the same
+
+
+def cuts(model: Any, key: Any = "x") -> np.ndarray:
+    """Where a column's intervals meet."""
+    edges, interval = model.params_[key]["edges"][0], model.params_[key]["interval"][0]
+    return edges[1:-1][np.diff(interval) > 0]
 
 
 def test_cuts_by_description_length_are_those_of_plain_loops() -> None:
@@ -143,7 +149,7 @@ def test_cuts_by_description_length_are_those_of_plain_loops() -> None:
         x, y = waves(400, seed)
         x = np.round(x) if seed % 2 else x
         model = sc.NaiveBayes(kinds={"x": sc.Cut("mdl")}).fit({"x": x}, y)
-        np.testing.assert_allclose(model.params_["x"]["edges"][0, 1:-1], cut_points(x, (y == "1").astype(int)))
+        np.testing.assert_allclose(cuts(model), cut_points(x, (y == "1").astype(int)))
 
 
 @LAWS
@@ -348,6 +354,21 @@ def test_beside_every_other_kind() -> None:
     close_counts(aligned(halves[0].merge(halves[1]).fitted_, whole.fitted_.model, ["u", "v"]), whole.counts_)
 
 
+def test_numbers_lie_within_an_interval_as_they_do_in_all_classes() -> None:
+    """A cut column is filled and drawn by what its numbers are, not by where intervals begin and end."""
+    x, y = waves(3_000)
+    for column, names in ((x, y), (np.where(x < 20, 0.0, x), np.random.default_rng(0).permutation(y))):
+        model = sc.NaiveBayes(kinds={"x": "cut"}).fit({"x": column}, names)
+        assert model.query(of="x", given={}).mean == pytest.approx(column.mean(), rel=0.05)
+        drawn = model.sample(20_000, random_state=0)["x"].to_numpy()
+        assert np.median(drawn) == pytest.approx(np.median(column), abs=1.5)
+        inside = np.concatenate([[-np.inf], cuts(model), [np.inf]])
+        for low, high in pairwise(inside):
+            rows = np.sort(column[(column > low) & (column <= high)])[[0, -1]]
+            odds = model.predict_log_proba({"x": np.linspace(*rows, 9)})
+            np.testing.assert_allclose(odds - odds[:1], 0.0, atol=1e-9)
+
+
 # -- what is refused
 
 
@@ -405,7 +426,7 @@ def test_columns_of_next_to_nothing_are_learned(kind: str, column: list[Any]) ->
 
 def test_one_class_is_one_interval() -> None:
     model = sc.NaiveBayes(kinds={"x": "cut"}).fit({"x": [1.0, 2.0, 3.0]}, ["a"] * 3)
-    assert model.params_["x"]["probability"].tolist() == [[1.0]]
+    assert not len(cuts(model)) and model.params_["x"]["probability"].sum() == pytest.approx(1.0)
     family, counts = sc.Cut(), Twofold.of(np.zeros((2, 3)))
     assert len(family.hyper(1.0, counts, model.fitted_.model.nodes["x"].setting)["edges"]) == 1
 

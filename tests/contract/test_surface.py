@@ -57,7 +57,7 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
         elif example.family.counts_points:
             wide = params["probability"].shape[1]
             assert params["probability"].shape == (2, wide) and params["edges"].shape == (2, wide + 1)
-            assert all(params[name].shape == (2,) for name in set(params) - {"probability", "edges"})
+            assert all(params[name].shape == (2,) for name in set(params) - {"probability", "edges", "interval"})
         elif example.family.name == "text":
             assert params["probability"].shape == (2, len(model.levels[key])) and params["length"].shape == (2,)
         elif example.family.name == "markov":
@@ -140,6 +140,9 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         model, key = worked(example), example.keys[0]
         cells, points = model.params[key]["probability"].shape[1], model.counts[key].shape[1]
         by_hand[example.title] = 2 * ((points if example.family.name == "kde" else cells) - 1)
+        if "interval" in model.params[key]:
+            found = int(model.params[key]["interval"].max()) + 1
+            by_hand[example.title] = 2 * (found - 1) + cells - found
     if example.family.name == "grouped":
         found = int(worked(example).params["town"]["group"].max()) + 1
         by_hand["grouped"] = 2 * (found - 1) + 4 - found

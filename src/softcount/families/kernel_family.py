@@ -22,14 +22,14 @@ from softcount.numerics.twofold import Twofold
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
 """Of Silverman's bandwidth, those that `auto` tries."""
-FEW_POINTS = 128
+FEW_POINTS = 96
 """Points up to which all pairs of them are looked at in two classes; where there are more, neighbours are joined."""
 ROOT_TWO_PI = sqrt(2 * np.pi)
 FINEST = 1 / 6
 """Of the smallest bandwidth, how wide cells are near the points."""
 FAR = 4.0
 """Bandwidths from any point beyond which cells may be wide."""
-WIDEST = 8.5
+WIDEST = 7.0
 """Bandwidths beyond which a bump has nothing that a number could tell."""
 MOST_CELLS = 1024
 ROUNDED = 0.5
