@@ -15,6 +15,7 @@ _NAMES = {
     "estimators.naive_bayes": "NaiveBayes",
     "estimators.classifier": "Classifier",
     "estimators.column_choice": "select_columns",
+    "estimators.comparison": "compare",
     "estimators.deciding": "bayes_error",
     "estimators.grids": "class_maps neighbourhood_accuracy rank_accuracy",
     "report.grid_picture": "save_maps",

@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "Learn a model from a table: classes to predict, or classes to find.",
     "predict": "Predict the class of every row of a table.",
     "evaluate": "Say how well a model does on rows whose class is known.",
+    "compare": "Set classifiers side by side on rows held out.",
     "show": "Say what a model holds.",
     "schema": "Say how a table is read: the kind of each column, and why.",
     "explain": "Say why a row got its class, column by column.",

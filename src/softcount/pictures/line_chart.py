@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -41,7 +41,10 @@ class Bars:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn: curves and bars in one frame, with a title and what the axes are of."""
+    """What is drawn: curves and bars in one frame, with a title and what the axes are of.
+
+    `x_ticks` are places along the axis and what is written there, where round numbers would not do.
+    """
 
     title: str
     x_name: str
@@ -49,6 +52,7 @@ class Chart:
     curves: Sequence[ChartLine]
     bars: Bars | None = None
     y_top: float | None = None
+    x_ticks: Mapping[float, str] | None = None
 
     @property
     def x_range(self) -> tuple[float, float]:
@@ -129,10 +133,11 @@ def _y(chart: Chart, value: np.ndarray | float) -> np.ndarray:
 def _axes(chart: Chart) -> Iterator[str]:
     floor = HEIGHT - BOTTOM
     yield f'<path d="M{LEFT},{TOP} V{floor} H{WIDTH - RIGHT}" fill="none" stroke="{INK}"/>'
-    for tick in nice_ticks(*chart.x_range, 7):
+    round_ones = {tick: tick_text(tick) for tick in nice_ticks(*chart.x_range, 7)}
+    for tick, told in (round_ones if chart.x_ticks is None else chart.x_ticks).items():
         x = float(_x(chart, tick))
         yield f'<path d="M{x:.1f},{floor} v5" stroke="{INK}"/>'
-        yield f'<text x="{x:.1f}" y="{floor + 18:.1f}" text-anchor="middle">{tick_text(tick)}</text>'
+        yield f'<text x="{x:.1f}" y="{floor + 18:.1f}" text-anchor="middle">{escape(printable(told))}</text>'
     for tick in nice_ticks(0.0, chart.highest, 5):
         y = float(_y(chart, tick))
         yield f'<path d="M{LEFT - 5},{y:.1f} H{WIDTH - RIGHT}" stroke="{PALE}" stroke-width="0.5"/>'
