@@ -74,6 +74,16 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldScores:
+    """Rows held out: what a pool says of them whose members and weights had not seen them, and what they were."""
+
+    logs: np.ndarray  # (rows x classes) log-probabilities
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting."""
 
@@ -81,8 +91,8 @@ class Held:
     said: dict[tuple[str, Any], np.ndarray]
 
 
-def learned_pool(whole: Training, runner: Runner, budget: float | None = None) -> Pool:
-    """The pool that does best on rows held out, with all that was tried within so many seconds.
+def learned_pool(whole: Training, runner: Runner, budget: float | None = None) -> tuple[Pool, HeldScores]:
+    """The pool that does best on rows held out, with all that was tried within so many seconds, and these rows.
 
     Nothing depends on the order of the rows, and a row of whole weight n is n rows.
     """
@@ -94,11 +104,29 @@ def learned_pool(whole: Training, runner: Runner, budget: float | None = None) -
     out = np.concatenate([part.rows for part in held])
     said = _in_all(held)
     settings = _settings(said, training, out)
-    chosen, found, loss = _weighed({key: said[key] for key in settings.values()}, training, out)
+    chosen, found = _weighed({key: said[key] for key in settings.values()}, training, out)
     members = list(runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen]))
     tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), training, out)
     names = tuple(key[0] for key in chosen)
-    return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
+    scored = _scored(np.stack([said[key] for key in chosen], axis=1), training, out, split)
+    loss = _loss(scored.logs, scored.labels, scored.weights)
+    return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss), scored
+
+
+def _scored(parts: np.ndarray, training: Training, out: np.ndarray, split: np.ndarray) -> HeldScores:
+    """What rows are given by weights that other folds suggest; of one fold, that each half suggests for the other."""
+    labels, heavy, folds = training.labels[out], training.weights[out], split[out]
+    groups = folds if len(np.unique(folds)) > 1 else np.arange(len(out)) % 2
+    logs = np.empty((len(out), training.classes))
+    for group in np.unique(groups):
+        inside, others = groups == group, groups != group
+        found = _weights(parts[others], labels[others], heavy[others])
+        logs[inside] = log_posteriors(found.scores(parts[inside]))
+    return HeldScores(logs, labels, heavy, folds)
+
+
+def _weights(parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray) -> SharedWeights:
+    return learned_weights(parts, labels, heavy, np.full(parts.shape[1], 1.0 / parts.shape[1]), PULL)
 
 
 def _in_order(given: Training) -> Training:
@@ -193,13 +221,13 @@ def _settings(said: dict[tuple[str, Any], np.ndarray], training: Training, out: 
 
 def _weighed(
     said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray
-) -> tuple[list[Any], SharedWeights, float]:
-    """The members that are kept, their weights and loss: the best alone where others add next to nothing."""
+) -> tuple[list[Any], SharedWeights]:
+    """The members that are kept and their weights: the best alone where others add next to nothing."""
     labels, heavy = training.labels[out], training.weights[out]
 
     def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
         parts = np.stack([said[key] for key in keys], axis=1)
-        found = learned_weights(parts, labels, heavy, np.full(len(keys), 1.0 / len(keys)), PULL)
+        found = _weights(parts, labels, heavy)
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
     alone = {key: learn([key]) for key in said}
@@ -210,8 +238,8 @@ def _weighed(
     if len(kept) < len(keys) and kept:
         together, loss = learn(kept)
     if len(kept) < 2 or alone[best][1] - loss < LEAST_GAIN:
-        return [best], *alone[best]
-    return kept, together, loss
+        return [best], alone[best][0]
+    return kept, together
 
 
 def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:

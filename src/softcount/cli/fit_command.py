@@ -43,6 +43,7 @@ Examples:
   softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
   softcount fit visits.csv --target stayed --expert beliefs.csv
+  softcount fit adult.csv --target income --model auto
   softcount fit events.csv --sequence customer --order time --states 3
   softcount fit names.txt --steps characters --context auto --ends
   softcount fit visits.parquet --target bought --kind clicks=markov
@@ -103,6 +104,12 @@ class FitCommand(options.HeadedCommand):
     metavar="A",
     help="Imagined counts per level: a number, or auto, flat, jeffreys, row; of a network also bdeu, or bdeu:10 for "
     "ten imagined rows in every table.",
+)
+@click.option(
+    "--model",
+    type=click.Choice(options.TELLING),
+    help="What tells the target's classes: naive Bayes as the textbook has it, or (auto) whatever does best on rows "
+    "held out, weighted columns, correlated blocks and pairs of columns among it.  [default: naive-bayes]",
 )
 @click.option(
     "--expert",
@@ -185,7 +192,7 @@ def command(
 
 
 LOOKING = ("classes", "criterion", "starts")
-KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert")
+KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model")
 
 
 def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> None:
@@ -197,6 +204,8 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
         _refuse(asked, KNOWN, "needs --target")
     if asked["expert"] is not None:
         _refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")
+    if asked["model"] == "auto":
+        _refuse(asked, ("calibrate", "holdout"), "is not for --model auto, which is by rows held out itself")
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
 

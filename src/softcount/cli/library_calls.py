@@ -56,6 +56,7 @@ class FitRequest:
     unlabelled_weight: float | None = None
     net: NetRequest | None = None
     expert: str | None = None
+    model: str | None = None
 
     @property
     def looks_for_classes(self) -> bool:
@@ -154,6 +155,8 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
             fitted = replace(fitted, notes=[*fitted.notes, *_dependences(request, fitted, table)])
             calibrated = None if fitted.calibration is None else request.calibrate
             tried = _evaluated(request, asked, table, threads, calibrated)
+            if request.model == "auto":
+                fitted, tried = _decided(request, fitted, table, threads, tried)
         return fitted, tried, table.n_rows or 0, beside
 
 
@@ -171,13 +174,32 @@ def _with_expert(request: FitRequest, fitted: Fitted, table: Table, asked: Decla
 def _dependences(request: FitRequest, fitted: Fitted, table: Table) -> list[str]:
     """A note on columns that depend on each other within the classes."""
     from softcount.evaluate.dependent_columns import dependence_notes
+
+    return dependence_notes(fitted, _under_schema(request, fitted, table))
+
+
+def _under_schema(request: FitRequest, fitted: Fitted, table: Table) -> Table:
+    """The same rows, read as the model reads them."""
     from softcount.table import open_table
 
     schema = fitted.schema
-    closed = open_table(
-        table.source, schema=schema, missing=schema.missing, target=request.target, weight=request.weight
-    )
-    return dependence_notes(fitted, closed)
+    return open_table(table.source, schema=schema, missing=schema.missing, target=request.target, weight=request.weight)
+
+
+def _decided(
+    request: FitRequest, fitted: Fitted, table: Table, threads: Threads, plain: Evaluation | None
+) -> tuple[Fitted, Evaluation | None]:
+    """The model with what tells its classes best, and how that did on rows held out; `plain` is how it did without."""
+    from softcount.evaluate.decide import chosen_line, decided_for, noted
+    from softcount.evaluate.judge import judged
+
+    found, held = decided_for(fitted, _under_schema(request, fitted, table), threads)
+    if held is None or found.pool is None:
+        return found, plain
+    pool = replace(found.pool, plain=float("nan") if plain is None else plain.log_loss)
+    folds = len(set(held.folds.tolist()))
+    how = "5-fold cross-validation" if folds == 5 else f"{folds} of 5 folds held out"
+    return noted(replace(found, pool=pool), chosen_line(pool)), replace(judged(held, found.shares), how=how)
 
 
 def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:

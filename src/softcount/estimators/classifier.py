@@ -22,10 +22,6 @@ from softcount.table.schema import Key
 if TYPE_CHECKING:
     from softcount.classify.pool import Pool
 
-FEW_ROWS = 30
-"""Labelled rows below which the textbook's model is taken without asking."""
-MOST_ROWS = 200_000
-"""Rows that the pool is learned from at most; the counts are of all rows."""
 DROPPED = "what told the classes was dropped: rows were added or taken away after the fit. Fit all at once to learn it."
 
 
@@ -74,34 +70,26 @@ class Classifier(NaiveBayes):
         return self
 
     def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        """The fitted model with the pool that does best, and a line on it."""
-        from softcount.classify.encoded_rows import EncodedRows, column_keys, level_sizes
-        from softcount.classify.pool import learned_pool
-        from softcount.classify.training import Training
+        """The fitted model with what tells its classes best, and a line on it."""
+        from softcount.classify.encoded_rows import EncodedRows
+        from softcount.evaluate.decide import chosen_line, decided, no_pool, noted
 
         fitted = self.fitted_
-        if fitted.n_groups < 2 or fitted.bag or fitted.schema.texts:
-            return _noted(fitted, "naive Bayes as the textbook has it: there is one class, or text or a sparse table.")
+        why = no_pool(fitted)
+        if why is not None:
+            return noted(fitted, why)
         data = inputs.checked(self, X, reset=False)
-        codes = self._codes(X, y)
-        weights = inputs.weights_of(sample_weight, data)
-        kept = np.flatnonzero((codes >= 0) & (True if weights is None else weights > 0))
-        if len(kept) < FEW_ROWS:
-            return _noted(fitted, f"naive Bayes as the textbook has it: fewer than {FEW_ROWS} rows have a label.")
-        heavy = np.ones(len(codes)) if weights is None else weights
+        codes, weights = self._codes(X, y), inputs.weights_of(sample_weight, data)
         with Threads(self.n_jobs) as threads:
             rows = EncodedRows.of(fitted.schema, list(fitted.table(data).chunks(threads.map)))
-            part = kept if len(kept) <= MOST_ROWS else kept[np.linspace(0, len(kept) - 1, MOST_ROWS).astype(int)]
-            copies = rows.copies()
-            rows, levels = rows.without(copies) if copies else rows, level_sizes(fitted.schema)
-            training = Training(rows.take(part), codes[part], heavy[part], fitted.n_groups, levels)
-            pool = learned_pool(training, threads, self.budget)
-            labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
+            heavy = np.ones(len(codes)) if weights is None else weights
+            fitted, held = decided(fitted, rows, codes, heavy, threads, self.budget)
+            if held is None or fitted.pool is None:
+                return fitted
+            labelled = self.fitted_.table(data, labels=codes.astype(np.int32), weights=weights)
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
-        pool = replace(pool, plain=float("nan") if plain is None else log_loss(plain[0]))
-        keys = column_keys(fitted.schema)
-        said = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
-        return replace(fitted, pool=pool, notes=[*fitted.notes, *said, chosen_line(pool)])
+        pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
+        return noted(replace(fitted, pool=pool), chosen_line(pool))
 
     def _codes(self, X: Any, y: Any) -> np.ndarray:
         """The place among the classes of each row's label, -1 where it has none."""
@@ -115,7 +103,7 @@ class Classifier(NaiveBayes):
         pools = self.fitted_.pool is not None or other.pool is not None
         super()._join(other, sign, grow)
         if pools:
-            self._keep(_noted(replace(self.fitted_, pool=None), DROPPED))
+            self._keep(replace(self.fitted_, pool=None, notes=[*self.fitted_.notes, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
@@ -144,17 +132,3 @@ class Classifier(NaiveBayes):
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         names = {"name": "model"}
         return arrow_lines([{names.get(key, key): said for key, said in line.items()} for line in lines])
-
-
-def _noted(fitted: Fitted, note: str) -> Fitted:
-    return replace(fitted, notes=[*fitted.notes, note])
-
-
-def chosen_line(pool: Pool) -> str:
-    """What was chosen, and what it gains over the textbook's model."""
-    parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
-    said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)
-    return (
-        f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out, where naive Bayes as the textbook "
-        f"has it has {pool.plain:.4g}."
-    )

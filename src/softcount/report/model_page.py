@@ -57,7 +57,8 @@ def headline(fitted: Fitted) -> str:
     groups = counted(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
-    return f"Naive Bayes: {groups}" if fitted.target is None else f"Naive Bayes for {key_text(fitted.target)}: {groups}"
+    kind = "Naive Bayes" if fitted.pool is None else "Classifier"
+    return f"{kind}: {groups}" if fitted.target is None else f"{kind} for {key_text(fitted.target)}: {groups}"
 
 
 def add_groups(page: Page, fitted: Fitted, parameters: bool = False) -> None:
@@ -284,7 +285,8 @@ def fit_page(report: FitReport) -> Page:
     if fitted.classes is None:
         _add_search(page, report)
     else:
-        evaluation_page.add_evaluation(page, report.evaluation, fitted.calibration)
+        evaluation_page.add_evaluation(page, report.evaluation, fitted.calibration, fitted.pool is None)
+        add_tried(page, fitted)
     add_groups(page, fitted)
     add_apart(page, fitted)
     if fitted.n_groups > SIDE_BY_SIDE:
@@ -295,6 +297,18 @@ def fit_page(report: FitReport) -> Page:
     add_notes(page, fitted.notes)
     _add_saved(page, report)
     return page
+
+
+def add_tried(page: Page, fitted: Fitted) -> None:
+    """What was tried to tell the classes, and what of it does so with which weight."""
+    if fitted.pool is None:
+        return
+    page.line("what was tried to tell the classes, each by itself, on rows held out:")
+    rows = [
+        (line.name, share(line.accuracy), number(line.log_loss), f"{line.weight:.2f}" if line.weight else "-")
+        for line in fitted.pool.tried
+    ]
+    page.grid(("", "accuracy", "log-loss", "weight"), rows, right=("accuracy", "log-loss", "weight"))
 
 
 def _add_table(page: Page, report: FitReport) -> None:
