@@ -47,6 +47,7 @@ class StandIn:
     selection: list[Any] | None = None
     interrupted: bool = False
     calibration: Any = None
+    pool: Any = None
 
     params: ClassVar[dict[str, Any]] = {
         "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},
