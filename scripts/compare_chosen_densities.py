@@ -125,6 +125,7 @@ def log_density(columns: dict[str, np.ndarray], labels: np.ndarray, test: np.nda
         scores = scores + leaf.family.base(values)
         if leaf.family.name == "student":  # whose floor is told by its middle rows, not by the column's rounding
             scores = _in_steps(values, fitted.params[leaf.key], labels[tested], columns[str(leaf.key)])
+        scores = np.where(np.isfinite(scores), scores, -np.inf)  # a number that the family cannot hold
         total += float(np.where(np.isnan(values), 0.0, scores).mean())
     return total
 

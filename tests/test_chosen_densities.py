@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,28 @@ def test_every_candidate_can_hold_the_numbers_it_is_for() -> None:
         assert {"normal", "histogram", "kde", "mixed"} <= {family.name for family in found}
         for family in found:
             family.check(column, "x", 0)
+
+
+def test_a_file_with_words_and_a_target_is_read_again_as_chosen(tmp_path: Path) -> None:
+    """Levels and classes are met anew when kinds have changed."""
+    path = tmp_path / "rain.csv"
+    cells = zip(SHAPES["mostly zero"][0], SHAPES["two humps"][0], SIDE, strict=True)
+    rows = [
+        f"{x:.1f},{z:.3f},{'wet' if i % 3 else 'dry'},{'up' if side else 'down'}"
+        for i, (x, z, side) in enumerate(cells)
+    ]
+    path.write_text("\n".join(["rain,level,ground,way", *rows]) + "\n")
+    model = sc.NaiveBayes(kinds="auto").fit(str(path), "way")
+    assert [leaf.family.name for leaf in model.fitted_.model.leaves] == ["spiked", "mixed", "categorical"]
+    assert model.classes_.tolist() == ["down", "up"] and model.class_count_.tolist() == [200, 200]
+    assert model.levels_["ground"] == ["dry", "wet"]
+    asked = ["fit", str(path), "--target", "way", "--kind", "auto", "-o", str(tmp_path / "m.sc")]
+    command = [sys.executable, "-m", "softcount.cli", *asked]
+    shell = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shell.returncode == 0, shell.stderr
+    assert "lognormal with a spike at 0" in shell.stdout
+    back = sc.load(tmp_path / "m.sc")
+    np.testing.assert_allclose(back.predict_proba(str(path)), model.predict_proba(str(path)), atol=1e-9)
 
 
 @pytest.mark.parametrize(("kinds", "said"), [

@@ -200,7 +200,7 @@ class Contest:
         return behind <= min(TIE, float(less.std() / np.sqrt(len(less))))
 
     def _why(self, won: _Entry, found: list[_Entry]) -> str:
-        title, others = won.title, [x for x in found if x is not won]
+        title, others = won.title, [x for x in found if x.title != won.title]
         if not others:
             return f"{title}: nothing else fits"
         plain = [x for x in others if x.title == "normal"]

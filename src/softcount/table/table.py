@@ -184,11 +184,9 @@ class Table:
         return Table(replace(self.parts, **{**now, **changed}))
 
     def chosen(self, plans: Mapping[Key, tuple[ColumnPlan, str]]) -> Table:
-        """The same table with some columns of numbers read by other plans, each with why; chunks stay as they are."""
+        """The same table with some columns of numbers read by other plans, each with why."""
         changed = {key: replace(plan, field=replace(plan.field, why=why)) for key, (plan, why) in plans.items()}
-        again = self._again(plans=tuple(changed.get(plan.key, plan) for plan in self.plans))
-        again._held = self._held
-        return again
+        return self._again(plans=tuple(changed.get(plan.key, plan) for plan in self.plans))
 
     def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
         """The columns of text as they were read, for a table of the same rows where the same cells are missing."""
