@@ -54,6 +54,14 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
         edges, shares = group["edges"], group["probability"]
         middles = [a + (b - a) / 2 for a, b in pairwise(edges)]
         return math.fsum(p * of(x) for x, p in zip(middles, shares, strict=True) if p > 0)
+    if family.name == "spiked":
+        share = float(group["spike"])
+        return share * float(of(family.at)) + (1 - share) * integral(family.inner, group, of)
+    return integral(family, group, of)
+
+
+def integral(family: Any, group: dict[str, Any], of: Any) -> float:
+    """The average of `of(cell)` under one group of a family that SciPy has too."""
     known = reference(family.name, group)
     if family.kind is Kind.COUNT:
         points = np.arange(200)
@@ -91,6 +99,10 @@ def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -
         return math.log(group["probability"][list(levels).index(cell)])
     if example.family.discrete or example.family.counts_points or example.family.name in ("binomial", "text"):
         return oracle.log_density(example.family, cell, group, levels)
+    if example.family.name == "spiked":
+        spiked, spike = example.family, float(group["spike"])
+        beside = math.log1p(-spike) + reference(spiked.of, group).logpdf(cell)
+        return np.where(np.equal(cell, spiked.at), math.log(spike / spiked.rounding), beside)
     known = reference(example.family.name, group)
     return known.logpmf(cell) if example.family.kind is Kind.COUNT else known.logpdf(cell)
 

@@ -230,6 +230,15 @@ class Spiked(Family):
     def entropy(self, params: Params) -> np.ndarray:
         return self._surprise(params["spike"], self.inner.entropy(params))
 
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        """That of the shares at the spike, and of the other family among the rows beside it."""
+        spike, beside = params["spike"], shares * (1.0 - params["spike"])
+        whole = float(shares @ spike)
+        far = xlogy(spike, spike) - xlogy(spike, whole)
+        far = far + xlogy(1.0 - spike, 1.0 - spike) - xlogy(1.0 - spike, 1.0 - whole)
+        beside = beside / beside.sum() if beside.sum() > 0 else shares
+        return np.asarray(far + (1.0 - spike) * self.inner.divergence(params, beside))
+
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
         return self._surprise(params["spike"], self.inner.average_surprise(params, self._within(setting)))
 
