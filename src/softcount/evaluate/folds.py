@@ -8,7 +8,7 @@ label, holes in a block) each fold takes it too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -45,26 +45,6 @@ class FoldAnswers:
     weights: np.ndarray
     joint: np.ndarray
     counted: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoldParts:
-    """Rows that have a class, and what every leaf adds to each class by the model of the other folds."""
-
-    rows: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    folds: np.ndarray
-    parts: np.ndarray  # (rows x leaves x groups)
-
-    def kept(self, rows: np.ndarray) -> FoldParts:
-        """Some of the rows."""
-        return FoldParts(*(getattr(self, part.name)[rows] for part in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[FoldParts]) -> FoldParts:
-        """All of them."""
-        return cls(*(np.concatenate([getattr(x, part.name) for x in parts]) for part in fields(cls)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +85,6 @@ class FoldModels:
                 counted = len(rows) if self.split.repeats is None else round(float(weights.sum()))
                 numbers = folded.rows[rows] + chunk.start
                 yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, np.empty(0), counted), ready, model
-
-    def parts(self, chunk: Chunk) -> Iterator[FoldParts]:
-        """What each leaf of a fold's own model says of its rows in this chunk."""
-        folded = self.split.folded(self.settled.recoded(chunk))
-        chunk = folded.chunk
-        assert chunk.labels is not None
-        for fold, (model, seen) in zip(self.split.tested, self.models, strict=True):
-            rows = np.flatnonzero((folded.folds == fold) & (chunk.labels >= 0))
-            if len(rows):
-                found = self.model.score_parts(model, self.model.prepare(_part(chunk, rows, seen), base=False))
-                weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
-                places = folded.rows[rows] + chunk.start, chunk.labels[rows], weights, np.full(len(rows), fold)
-                yield FoldParts(*places, np.stack(list(found.values()), axis=1))
 
 
 def fold_models(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.classify.shared_weights import SharedWeights, learned_weights
-from softcount.evaluate.folds import FoldModels, FoldParts, fold_models
+from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.column_weights import ColumnWeights
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan, retyping
@@ -30,6 +30,26 @@ ENOUGH = 4000
 """Rows that the penalty is chosen by."""
 NOTHING = 0.01
 """A column of a smaller weight is dropped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldParts:
+    """Rows that have a class, and what every leaf adds to each class by the model of the other folds."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+    parts: np.ndarray  # (rows x leaves x groups)
+
+    def kept(self, rows: np.ndarray) -> HeldParts:
+        """Some of the rows."""
+        return HeldParts(*(getattr(self, part.name)[rows] for part in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldParts]) -> HeldParts:
+        """All of them."""
+        return cls(*(np.concatenate([getattr(x, part.name) for x in parts]) for part in fields(cls)))
 
 
 def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Fitted:
@@ -54,7 +74,7 @@ def _noted(fitted: Fitted, note: str) -> Fitted:
     return replace(fitted, notes=[*fitted.notes, note])
 
 
-def _held(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> FoldParts | None:
+def _held(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> HeldParts | None:
     models = fold_models(table, plan, runner, Split(FOLDS, 0), classes)
     if models is None:
         return None
@@ -62,20 +82,27 @@ def _held(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | Non
     part = min(1.0, MOST_CELLS / max(1.0, rows * len(models.model.leaves) * models.model.groups))
     drawn = Split(2, 1, part) if part < 1 else None
     found = [x for parts in runner.map(partial(on_task, partial(_one, models, drawn)), table.tasks()) for x in parts]
-    return FoldParts.joined(found) if found else None
+    return HeldParts.joined(found) if found else None
 
 
-def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[FoldParts]:
+def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldParts]:
     kept = None if drawn is None else drawn.of(chunk) == 0
-    return [part if kept is None else part.kept(kept[part.rows - chunk.start]) for part in models.parts(chunk)]
+    found = [
+        HeldParts(
+            told.rows, told.labels, told.weights, np.full(len(told.rows), told.fold),
+            np.stack(list(parts.values()), axis=1),
+        )
+        for told, parts in models.answers_by_column(chunk)
+    ]  # fmt: skip
+    return found if kept is None else [part.kept(kept[part.rows - chunk.start]) for part in found]
 
 
-def _learned(held: FoldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
+def _learned(held: HeldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
     parts = np.maximum(held.parts[rows], LOWEST)
     return learned_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
 
 
-def _penalty(held: FoldParts) -> float:
+def _penalty(held: HeldParts) -> float:
     """The penalty under which weights learned from three folds do best on the two others."""
     some = np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int))
     inside, out = some[held.folds[some] >= 2], some[held.folds[some] < 2]
@@ -84,7 +111,7 @@ def _penalty(held: FoldParts) -> float:
     return PENALTIES[int(np.argmin([_loss(held, inside, out, penalty) for penalty in PENALTIES]))]
 
 
-def _loss(held: FoldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:
+def _loss(held: HeldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:
     scores = _learned(held, inside, penalty).scores(np.maximum(held.parts[out], LOWEST))
     own = scores[np.arange(len(out)), held.labels[out]] - softmax_rows(scores)[1]
     return float(-(held.weights[out] @ own))
