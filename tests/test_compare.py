@@ -147,7 +147,7 @@ def test_holes_everywhere_do_no_harm() -> None:
         ({"x": [1.0, 2.5, 3.0]}, ["a", "b", "a"], "3 rows with a class, fewer than 5 folds. Give folds=3"),
         ({"x": np.arange(20) + 0.5}, ["a"] * 20, "only 'a' has 5 rows or more"),
         ({"x": np.arange(20) + 0.5}, ["a"] * 18 + ["b"] * 2, "only 'a' has 5 rows or more"),
-        ({"x": np.arange(400) + 0.5}, list(range(400)), "400 different values"),
+        ({"x": np.arange(400) + 0.5}, [f"row {row}" for row in range(400)], "400 different values"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(columns: Any, labels: Any, line: str) -> None:
@@ -161,6 +161,8 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         sc.compare(columns, labels, folds=1)
     with pytest.raises(DataError, match="names a column, but X has no names"):
         sc.compare(np.zeros((4, 2)), "y")
+    with pytest.raises(DataError, match="there is no column 'z' in X"):
+        sc.compare(columns, "z")
     with pytest.raises(DataError, match="kinds says what columns are, by name"):
         sc.compare(columns, labels, kinds="normal")  # type: ignore[arg-type]
 

@@ -21,12 +21,15 @@ Examples:
 Tried are naive Bayes with numbers as they are, cut and under kernels, with a weight for each column, and with a tree
 of columns; the classifier that decides for itself; scikit-learn's logistic regression and gradient boosting. All
 learn from the same rows and are asked for the same others: five folds, or above 15,000 rows a third held out once.
-Rows without a class are left out."""
+Rows without a class are left out.
+
+A target of more than 20 different numbers is predicted as a number: by a mixture of lines with an interval of 90 %,
+beside scikit-learn's ridge and support vector regression."""
 
 
 @click.command("compare", epilog=EPILOG, short_help="Set classifiers side by side on a table.")
 @options.data_argument
-@click.option("--target", required=True, metavar="COL", help="The column that holds the classes.")
+@click.option("--target", required=True, metavar="COL", help="The column that holds the classes, or a number.")
 @options.kind_option
 @click.option("--curve", is_flag=True, help="Learn from ever more of the rows, too.")
 @click.option("--plot", metavar="FILE", help="Write the learning curves as SVG (- is standard output).")
@@ -51,7 +54,8 @@ def command(  # noqa: PLR0913 - one for each option
     from softcount.cli.outputs import STANDARD, check_output, progress, put_answer, put_bytes
     from softcount.errors import DataError
     from softcount.estimators.comparison import compared
-    from softcount.report.comparison_page import comparison_document, comparison_page
+    from softcount.estimators.number_comparison import NumberComparison
+    from softcount.report import comparison_page as pages
 
     check_output(plot, data)
     if plot == STANDARD and json_wanted:
@@ -62,9 +66,18 @@ def command(  # noqa: PLR0913 - one for each option
         if target not in names:
             raise DataError(f"--target: {data} has no column {target!r}.\n  {suggestion(target, names)}")
         found = compared(table, names[target], kinds, curve or plot is not None, folds, seed, tell)
+    if isinstance(found, NumberComparison):
+        numbers = found
+        put_answer(
+            lambda: pages.number_document(numbers, target), lambda: pages.number_page(numbers, target), json_wanted
+        )
+        return
+    classes = found
     if plot is not None and found.curves is not None:
         put_bytes(found.curves.svg().encode(), plot)
     if plot != STANDARD:
         put_answer(
-            lambda: comparison_document(found, target), lambda: comparison_page(found, target, plot), json_wanted
+            lambda: pages.comparison_document(classes, target),
+            lambda: pages.comparison_page(classes, target, plot),
+            json_wanted,
         )

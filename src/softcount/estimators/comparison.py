@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
+from softcount.estimators.number_comparison import NumberComparison, compared_numbers
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.judge import mean_auc
@@ -21,13 +23,16 @@ from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.run.progress import Tell, keep_quiet
 from softcount.run.threads import Threads
-from softcount.table.schema import Schema
+from softcount.sources.frames import is_missing
+from softcount.table.schema import MISSING, Schema
 
 FOLDS = 5
 MANY_ROWS = 15_000
 """Rows above which a third is held out once: its standard errors are small, and everything is fitted once."""
 MOST_ROWS = 100_000
 """Rows that are compared on; of more, some are drawn."""
+FEW_VALUES = 20
+"""Different numbers up to which a target is of classes."""
 MOST_CLASSES = 100
 """Classes beyond which a target is more likely a number or a name."""
 
@@ -99,13 +104,16 @@ def compare(
     curve: bool = False,
     folds: int | None = None,
     random_state: int = 0,
-) -> Comparison:
+) -> Comparison | NumberComparison:
     """Naive Bayes and what else tells classes, side by side on the same rows held out.
 
     `X` and `y` are as `fit` takes them. Tried are naive Bayes with numbers as they are, cut and under kernels, with a
     weight for each column, and with a tree of columns; `Classifier`; scikit-learn's logistic regression and gradient
     boosting. Above 15,000 rows one third is held out once, else there are five `folds`; of more than 100,000 rows some
     are drawn. With `curve` everything is also learned from ever more of the rows.
+
+    Where `y` holds more than 20 different numbers it is a number that is predicted: by a mixture of lines, beside
+    ridge and support vector regression. To have classes in spite of that, give them as text.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -119,11 +127,20 @@ def compare(
 
 def compared(  # noqa: PLR0913 - as the public function, which nobody watches
     X: Any, y: Any, kinds: Mapping[Any, Any] | None, curve: bool, folds: int | None, seed: int, tell: Tell = keep_quiet
-) -> Comparison:
+) -> Comparison | NumberComparison:
     """The same, telling how far it is."""
     if folds is not None:
         inputs.refuse_fraction("folds", folds, 2)
     kinds = _by_name(kinds)
+    X, y = _opened(X, y)
+    values = numbers_in(y, X)
+    if values is not None:
+        if curve:
+            raise DataError("the target is a number, and learning curves are of classes. Leave out the curve.")
+        ignored = {**kinds, y: "ignore"} if isinstance(y, str) else kinds
+        table, _, schema, notes = _labelled(X, np.zeros(len(values), dtype=int), ignored)
+        notes = [note for note in notes if not note.startswith(f"column {y} is left out")]
+        return compared_numbers(table, schema, values, _still_there(kinds, schema), folds or FOLDS, seed, notes)
     table, names, schema, notes = _labelled(X, y, kinds)
     table, names, more = _fair(table, names, folds or FOLDS, seed)
     splits, how = _splits(table, folds, seed)
@@ -153,6 +170,30 @@ def _by_name(kinds: Any) -> dict[Any, Any]:
     return {tuple(map(str, key)) if isinstance(key, tuple) else str(key): kind for key, kind in (kinds or {}).items()}
 
 
+def _opened(X: Any, y: Any) -> tuple[Any, Any]:
+    """X with a file opened; a target by name only where X has names."""
+    if not isinstance(X, np.ndarray):
+        X = inputs.opened(X, MISSING, True)
+    if isinstance(y, str) and not inputs.is_table(X):
+        raise DataError(f"y={y!r} names a column, but X has no names. Give the labels themselves.")
+    if isinstance(y, str) and y not in map(str, inputs.known_columns(X)):
+        raise DataError(f"there is no column {y!r} in X. It has {', '.join(map(str, inputs.known_columns(X)[:8]))}.")
+    return X, y
+
+
+def numbers_in(y: Any, X: Any) -> np.ndarray | None:
+    """The target as numbers, NaN where unknown, where it holds many different ones; None where it is of classes."""
+    cells = inputs.column_of(X, y) if isinstance(y, str) else y
+    cells = cells.to_pylist() if hasattr(cells, "to_pylist") else cells
+    if np.ndim(cells) != 1:
+        return None  # refused where labels are read
+    cells = np.asarray(cells, dtype=object).tolist()
+    known = {cell for cell in cells if not is_missing(cell)}
+    if len(known) <= FEW_VALUES or any(isinstance(cell, bool) or not isinstance(cell, Real) for cell in known):
+        return None
+    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+
+
 def _still_there(kinds: dict[Any, Any], schema: Schema) -> dict[Any, Any]:
     """Kinds of the columns that are used."""
     used = {str(spec.key) for spec in schema.used}
@@ -162,12 +203,8 @@ def _still_there(kinds: dict[Any, Any], schema: Schema) -> dict[Any, Any]:
 def _labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[RivalTable, list[Any], Schema, list[str]]:
     """Rows whose class is known, the classes, how columns are read, and what was left out."""
     reader = Classifier(kinds or None)
-    if not isinstance(X, np.ndarray):
-        X = inputs.opened(X, reader._missing(), True)
-    elif kinds and X.ndim == 2:
+    if kinds and isinstance(X, np.ndarray) and X.ndim == 2:
         X = {str(place): column for place, column in enumerate(X.T)}
-    if isinstance(y, str) and not inputs.is_table(X):
-        raise DataError(f"y={y!r} names a column, but X has no names. Give the labels themselves.")
     with quiet():
         reader._keep(reader._learn(X, y, None))
     fitted = reader.fitted_
@@ -195,7 +232,7 @@ def _fair(table: RivalTable, names: list[Any], folds: int, seed: int) -> tuple[R
     if len(names) > MOST_CLASSES:
         raise DataError(
             f"the target has {len(names):,} different values, and at most {MOST_CLASSES} classes are compared. "
-            "A number is not a class: cut it into a few ranges first."
+            "Is it a name of each row? Put values together, or name another column."
         )
     rare = [f"{names[place]} ({count})" for place, count in enumerate(rows) if count < folds]
     kept = np.flatnonzero(rows >= folds)

@@ -142,20 +142,26 @@ def logistic(train: RivalTable) -> Any:
 
     Levels of fewer than three rows share one.
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(plain_features(train), LogisticRegression(max_iter=1000))
+
+
+def plain_features(train: RivalTable) -> Any:
+    """Numbers standardised, holes at the mean and marked; a column for each level, the rare ones together."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
     levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3)
     width = train.matrix.shape[1]
-    features = make_column_transformer(
+    return make_column_transformer(
         (make_pipeline(filled, StandardScaler()), list(range(train.numbers))),
         (levels, list(range(train.numbers, width))),
     )
-    return make_pipeline(features, LogisticRegression(max_iter=1000))
 
 
 def boosting(train: RivalTable, seed: int) -> Any:
