@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
@@ -61,6 +62,20 @@ def test_figures_are_those_of_scikit_learn() -> None:
         assert line["brier"] == pytest.approx(((proba - np.eye(3)[labels]) ** 2).sum(axis=1).mean(), rel=1e-6)
         assert line["auc"] == pytest.approx(roc_auc_score(labels, proba, multi_class="ovr"), rel=1e-6)
         assert line["seconds"] > 0 and (line["bytes"] is None) == (name == "logistic regression")
+
+
+def test_the_log_loss_of_whole_rows_is_that_of_the_model() -> None:
+    X, y = load_iris(return_X_y=True)
+    found = {line["model"]: line["joint_log_loss"] for line in sc.compare(X, y).table.to_pylist()}
+    nats = 0.0
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        params = sc.NaiveBayes().fit(X[train], y[train])
+        for column in range(4):
+            own = params.params_[column]
+            nats -= norm.logpdf(X[test, column], own["mean"][y[test]], np.sqrt(own["variance"][y[test]])).sum()
+        nats -= np.log(params.class_prior_[y[test]]).sum()
+    assert found["naive Bayes"] == pytest.approx(nats / len(y), rel=1e-9)
+    assert found["cut naive Bayes"] is not None and found["logistic regression"] is None
 
 
 def test_differences_are_paired_by_row() -> None:

@@ -42,7 +42,8 @@ class RivalScores:
     """What one classifier did on rows held out: the figures, the loss of each row, and what it took.
 
     `seconds` are those of a fit and its predictions, a fold's on average; `size` is the bytes of the saved model,
-    where it is ours; `behind` how far its log-loss is from the best, `missed` the same of its share of wrong answers.
+    where it is ours; `joint` the log-loss of whole rows, class and all, of a generative one; `behind` how far its
+    log-loss is from the best, `missed` the same of its share of wrong answers.
     """
 
     name: str
@@ -51,6 +52,7 @@ class RivalScores:
     wrong: np.ndarray
     seconds: float
     size: int | None
+    joint: float | None = None
     behind: Behind = field(default_factory=lambda: Behind(0.0, 0.0))
     missed: Behind = field(default_factory=lambda: Behind(0.0, 0.0))
 
@@ -63,6 +65,7 @@ class RivalScores:
             "accuracy_behind": self.missed.mean, "accuracy_standard_error": self.missed.error,
             "balanced_accuracy": found.balanced_accuracy, "brier": found.brier, "auc": found.auc,
             "calibration_error": found.calibration_error, "seconds": self.seconds, "bytes": self.size,
+            "joint_log_loss": self.joint,
         }  # fmt: skip
 
 
@@ -285,12 +288,13 @@ def _one_value(column: np.ndarray) -> bool:
 def _scored(rival: Rival, table: RivalTable, splits: Splits, how: str) -> RivalScores:
     """One classifier fitted on every split and asked for the rows held out there."""
     classes, sums, seconds = table.classes, Sums.none(len(splits), table.classes), 0.0
-    proba, tested, folds = [], [], []
+    proba, tested, folds, joint = [], [], [], []
     for fold, (train, test) in enumerate(splits):
         found, took, model = rival.proba(table.take(train), table.take(test))
         sums.add(fold, found, table.labels[test], np.ones(len(test)), len(test))
         seconds += took / len(splits)
         proba.append(found)
+        joint.append(rival.joint(model, table.take(test)))
         tested.append(table.labels[test])
         folds.append(np.full(len(test), fold))
     labels = np.concatenate(tested)
@@ -301,7 +305,11 @@ def _scored(rival: Rival, table: RivalTable, splits: Splits, how: str) -> RivalS
     own = held.proba[np.arange(len(labels)), labels]
     wrong = (held.proba.argmax(axis=1) != labels).astype(float)
     losses = -np.log(np.maximum(own, SMALLEST))
-    return RivalScores(rival.name, replace(figures, auc=mean_auc(held)), losses, wrong, seconds, rival.size(model))
+    whole = [rows for rows in joint if rows is not None]
+    return RivalScores(
+        rival.name, replace(figures, auc=mean_auc(held)), losses, wrong, seconds, rival.size(model),
+        float(np.concatenate(whole).mean()) if whole else None,
+    )  # fmt: skip
 
 
 def _ranked(scores: list[RivalScores]) -> list[RivalScores]:

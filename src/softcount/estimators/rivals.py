@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,15 @@ def arrow_rows(schema: Schema, chunks: list[Chunk]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A way to tell classes, under its name; `make` gives a new model of it for a table."""
+    """A way to tell classes, under its name; `make` gives a new model of it for a table.
+
+    A `generative` one has a density of whole rows that can be compared with that of others: numbers as numbers.
+    """
 
     name: str
     make: Callable[[RivalTable], Any]
     ours: bool = True
+    generative: bool = False
 
     def proba(self, train: RivalTable, test: RivalTable) -> tuple[np.ndarray, float, Any]:
         """The probability of each class in the rows of `test`, the seconds that took, and the model."""
@@ -88,6 +93,14 @@ class Rival:
             model.fit(train.arrow if self.ours else train.matrix, train.labels)
             found = model.predict_proba(test.arrow if self.ours else test.matrix)
         return in_places(found, model.classes_, train.classes), time.perf_counter() - begun, model
+
+    def joint(self, model: Any, test: RivalTable) -> np.ndarray | None:
+        """Minus the log-density of each row and its class together; None where there is no such density."""
+        if not self.generative:
+            return None
+        with quiet():
+            own = model.predict_log_proba(test.arrow)[np.arange(len(test.labels)), test.labels]
+            return np.asarray(-(own + model.score_samples(test.arrow)))
 
     def size(self, model: Any) -> int | None:
         """Bytes of the saved model, where it is ours."""
@@ -118,13 +131,14 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
     """Everything that is compared, the simplest first; ways to take numbers only where there are some."""
     numbers = [str(spec.key) for spec in schema.stored("reals") if str(spec.key) not in kinds]
     found = [
-        Rival("naive Bayes", lambda _: NaiveBayes(dict(kinds))),
+        Rival("naive Bayes", lambda _: NaiveBayes(dict(kinds)), generative=True),
         Rival("weighted naive Bayes", lambda _: NaiveBayes(dict(kinds), weights="columns")),
     ]
     for name, kind in (("cut", "cut"), ("kernel", "kde")):
         if numbers:
             own = {**dict.fromkeys(numbers, kind), **kinds}
-            found.append(Rival(f"{name} naive Bayes", lambda _, own=own: NaiveBayes(own)))  # type: ignore[misc]
+            make = partial(_naive_bayes, own)
+            found.append(Rival(f"{name} naive Bayes", make, generative=True))
     if numbers:
         cut = {**dict.fromkeys(numbers, "cut"), **kinds}
         found.append(Rival("weighted cut naive Bayes", lambda _: NaiveBayes(cut, weights="columns")))
@@ -135,6 +149,10 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
         Rival("Classifier", lambda _: Classifier(dict(kinds))),
         Rival("gradient boosting", lambda train: boosting(train, seed), ours=False),
     ]
+
+
+def _naive_bayes(kinds: dict[Any, Any], train: RivalTable) -> NaiveBayes:
+    return NaiveBayes(kinds)
 
 
 def logistic(train: RivalTable) -> Any:

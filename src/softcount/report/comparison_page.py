@@ -29,6 +29,9 @@ def comparison_page(found: Comparison, target: str, plot: str | None = None) -> 
     page.grid(HEADINGS, [_cells(found, scores) for scores in found.scores], right=HEADINGS[1:])
     page.line("behind: nats a row behind the lowest log-loss, ± a standard error of the rows; = is a tie with it")
     page.line("seconds: a fit and its predictions; size: the saved model, where it is Softcount's")
+    whole = [f"{scores.name} {number(scores.joint)}" for scores in found.scores if scores.joint is not None]
+    if len(whole) > 1:
+        page.line(f"log-loss of whole rows, where there is a density of them: {', '.join(whole)}")
     for name, why in found.failed.items():
         page.line(f"not tried: {name} ({why})")
     page.line(*found.notes)
