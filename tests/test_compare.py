@@ -132,7 +132,7 @@ def test_sizes_rise_to_the_last(least: int, most: int) -> None:
 def test_rows_without_a_class_are_left_out_and_said() -> None:
     columns, labels = table(40)
     found = sc.compare(columns, [None if row == 6 else label for row, label in enumerate(labels)])
-    assert found.rows == 39 and "1 rows have no class and are left out, row 7 the first." in found.notes
+    assert found.rows == 39 and "rows without a class are left out: 1, row 7 the first." in found.notes
 
 
 def test_a_class_that_not_every_fold_can_hold_is_left_out_and_said() -> None:

@@ -83,7 +83,7 @@ def test_rows_without_a_number_are_left_out_and_said(few: None) -> None:
     columns, y = rows(60)
     y[4] = np.nan
     found = sc.compare(columns, y)
-    assert found.rows == 59 and "1 rows have no number to predict and are left out, row 5 first." in found.notes
+    assert found.rows == 59 and "rows without a number to predict are left out: 1, row 5 the first." in found.notes
     told = plain(number_page(found, "price\x1b[31m"))
     assert "59 rows; 5 folds" in told and "\x1b" not in told and "90 % interval" in told
     assert number_document(found, "price")["models"][0]["tie"] is True

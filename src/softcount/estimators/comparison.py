@@ -222,7 +222,7 @@ def _labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[RivalTable, list[A
     notes = [f"column {spec.key} is left out: {spec.why}." for spec in fitted.schema.fields if not spec.used]
     if len(known) < len(labels):
         first = int(np.argmax(labels < 0)) + 1
-        notes.append(f"{len(labels) - len(known):,} rows have no class and are left out, row {first} the first.")
+        notes.append(f"rows without a class are left out: {len(labels) - len(known):,}, row {first} the first.")
     return table.take(known), list(reader.classes_.tolist()), fitted.schema, notes
 
 

@@ -184,7 +184,9 @@ def _known(values: np.ndarray, seed: int) -> tuple[np.ndarray, list[str]]:
     rows, notes = np.flatnonzero(~np.isnan(values)), []
     if len(rows) < len(values):
         first = int(np.argmax(np.isnan(values))) + 1
-        notes.append(f"{len(values) - len(rows):,} rows have no number to predict and are left out, row {first} first.")
+        notes.append(
+            f"rows without a number to predict are left out: {len(values) - len(rows):,}, row {first} the first."
+        )
     if len(rows) > MOST_ROWS:
         notes.append(f"{MOST_ROWS:,} of {len(rows):,} rows are drawn to compare on.")
         rows = np.sort(np.random.default_rng(seed).permutation(rows)[:MOST_ROWS])
