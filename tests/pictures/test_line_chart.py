@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from softcount.pictures.axis_ticks import nice_ticks
@@ -50,6 +50,7 @@ def test_every_curve_has_its_line_and_its_name(curves):
     assert set(texts) >= {f"curve {i}" for i in range(curves)}
 
 
+@example(0.0, 1.0, [5e-324, np.inf])
 @given(
     st.floats(-1e300, 1e300), st.floats(1e-3, 1e9),
     st.lists(st.floats(0, 1e300) | st.just(np.inf) | st.just(np.nan), min_size=2, max_size=6),

@@ -107,17 +107,9 @@ class Classifier(NaiveBayes):
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
-        self._refuse_pool("to_linear")
-        return super().to_linear()
-
-    def to_quadratic(self, c1: Any = None, c2: Any = None) -> Any:
-        """The boundary of naive Bayes, where it is all that tells the classes and columns are normal."""
-        self._refuse_pool("to_quadratic")
-        return super().to_quadratic(c1, c2)
-
-    def _refuse_pool(self, asked: str) -> None:
         if self.pool_ is not None:
-            raise DataError(f"{asked} is of naive Bayes, and here {' and '.join(self.pool_.names)} tell the classes.")
+            raise DataError(f"to_linear is of naive Bayes, and here {' and '.join(self.pool_.names)} tell the classes.")
+        return super().to_linear()
 
     @property
     def pool_(self) -> Pool | None:

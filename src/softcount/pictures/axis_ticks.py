@@ -15,6 +15,8 @@ def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
     if not (isfinite(span) and span > 0):
         return [low]
     rough = span / about
+    if rough == 0:  # of the smallest numbers there are
+        return [low]
     power = 10.0 ** floor(log10(rough))
     step = next((power * part for part in (1.0, 2.0, 5.0, 10.0) if power * part >= rough * 0.8), 0.0)
     if not (step > 0 and low + step > low and isfinite(low / step)):  # closer together than numbers can tell apart

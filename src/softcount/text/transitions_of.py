@@ -30,7 +30,7 @@ def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Readin
 
     >>> block = transition_block(["aba", None], Reading("steps", lowercase=False), "clicks")
     >>> list(block.words), block.counts.tolist()
-    ([' → a', 'b → a', 'a → b'], [1, 1, 1])
+    ([' → a', 'a → b', 'b → a'], [1, 1, 1])
     """
     steps = [_split(row, reading) for row in rows]
     flat = [step for row in steps for step in row]
