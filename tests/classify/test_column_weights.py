@@ -26,7 +26,7 @@ def many(rows=200, seed=0):
         "note": [" ".join(rng.choice(["buy", "now"] if c else ["see", "you"], 3)) for c in label],
         "noise": rng.normal(size=rows),
     })  # fmt: skip
-    for column in ("x", "price", "colour", "note"):
+    for column in ("price", "colour", "note"):
         frame.loc[rng.random(rows) < 0.1, column] = None
     return frame, np.where(label == 1, "yes", "no")
 
