@@ -10,9 +10,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from softcount.numerics.late_scipy import sparse
+from softcount.numerics.logspace import softmax_rows
 
 LOOKED_AT = 4096
 """Rows that the shape of the problem is judged by."""
+LOOKED_CLOSER = 16384
+"""The same where it is that around a start, near which the optimum is taken to be."""
 MOST_TOGETHER = 400
 """Indicators whose dependence on each other is allowed for when steps are scaled; the others are scaled one by one."""
 
@@ -68,13 +71,14 @@ class Conditional:
     """Rows of known class: the loss of coefficients, its slope, and coordinates in which it is about round.
 
     Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
-    coefficients, summed over the classes, is added to the loss.
+    coefficients, summed over the classes, is added to the loss; or how far they are from those it draws `towards`.
     """
 
     features: Features
     labels: np.ndarray
     weights: np.ndarray
     classes: int
+    towards: np.ndarray | None = None  # (width x columns)
 
     @property
     def columns(self) -> int:
@@ -86,8 +90,8 @@ class Conditional:
 
     def loss(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
         """The penalised loss, in nats, and its slope."""
-        own = coefficients[1:]
-        along = self.features.product(own) + coefficients[0]
+        along = self.features.product(coefficients[1:]) + coefficients[0]
+        own = coefficients[1:] if self.towards is None else coefficients[1:] - self.towards
         value, residuals = self._binary(along) if self.classes == 2 else self._several(along)
         share = 0.5 if self.classes == 2 else 1.0
         pull = share * penalty[:, None] * own
@@ -117,10 +121,21 @@ class Conditional:
         self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 1e-4
     ) -> np.ndarray:
         """The coefficients of least penalised loss, by L-BFGS in round coordinates."""
+        return self.solved(penalty, start, most, tol)[0]
+
+    def solved(
+        self,
+        penalty: np.ndarray,
+        start: np.ndarray | None = None,
+        most: int = 60,
+        tol: float = 1e-4,
+        near: bool = False,
+    ) -> tuple[np.ndarray, int]:
+        """The same, and how many iterations it took. A start that is `near` also says how the loss is curved."""
         from scipy.optimize import minimize
 
         shape = (1 + self.features.width, self.columns)
-        frame = _Frame.of(self, penalty)
+        frame = _Frame.of(self, penalty) if start is None or not near else _Frame.around(self, penalty, start)
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = self.loss(frame.out(flat.reshape(shape)), penalty)
@@ -129,7 +144,7 @@ class Conditional:
         first = np.zeros(shape) if start is None else frame.into(start)
         how = {"maxiter": most, "maxcor": 12, "ftol": tol, "gtol": min(1e-3, 10 * tol)}
         found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=how)
-        return frame.out(found.x.reshape(shape))
+        return frame.out(found.x.reshape(shape)), int(found.nit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +152,7 @@ class _Frame:
     """Coordinates in which a unit step changes the loss about equally in every direction.
 
     The features at both ends are turned by the inverse root of their second moments, those between scaled one by one;
-    the first, of nothing known, stays zero.
+    the first, of nothing known, stays zero. The intercept is that of a row of these `means`.
     """
 
     ends: np.ndarray  # places of the features that are turned
@@ -145,34 +160,63 @@ class _Frame:
     root: np.ndarray  # lower triangular
     scale: np.ndarray
     middle: float
+    means: np.ndarray
 
     @classmethod
     def of(cls, problem: Conditional, penalty: np.ndarray) -> _Frame:
-        features = problem.features
-        moments, squares = features.moments
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
+        return cls._made(problem, penalty, curve, problem.features.moments, np.zeros(problem.features.width))
+
+    @classmethod
+    def around(cls, problem: Conditional, penalty: np.ndarray, start: np.ndarray) -> _Frame:
+        """By the curvature at these coefficients, of all classes on average."""
+        rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
+        some, dense = problem.features.indicators[rows], problem.features.dense[rows]
+        scores = spread(some @ start[1 : 1 + some.shape[1]] + dense @ start[1 + some.shape[1] :] + start[0])
+        shares = softmax_rows(scores)[0]
+        heavy = problem.weights[rows] * (shares * (1 - shares)).mean(axis=1)
+        heavy = np.maximum(heavy, 1e-6 * problem.weights[rows])
+        curve = float(problem.weights.sum() * heavy.sum() / problem.weights[rows].sum())
+        heavy /= heavy.sum()
+        means = np.concatenate([some.T @ heavy, dense.T @ heavy])
+        first = min(problem.features.together, some.shape[1])
+        ends = np.hstack([some[:, :first].toarray(), dense]) - np.delete(means, np.s_[first : some.shape[1]])
+        squares = np.asarray(some.multiply(some).T @ heavy)[first:] - means[first : some.shape[1]] ** 2
+        return cls._made(problem, penalty, curve, ((ends.T * heavy) @ ends, np.maximum(squares, 0.0)), means)
+
+    @classmethod
+    def _made(
+        cls,
+        problem: Conditional,
+        penalty: np.ndarray,
+        curve: float,
+        seen: tuple[np.ndarray, np.ndarray],
+        means: np.ndarray,
+    ) -> _Frame:
+        features = problem.features
+        moments, squares = seen
         pull = penalty * (0.5 if problem.classes == 2 else 1.0)
         places, first = np.arange(features.width), min(features.together, features.indicators.shape[1])
         between = places[first : first + len(squares)]
         ends = np.concatenate([places[:first], places[first + len(squares) :]])
         root = cholesky(curve * moments + np.diag(pull[ends] + 1e-9), lower=True, check_finite=False)
         scale = 1.0 / np.sqrt(curve * squares + pull[between] + 1e-9)
-        return cls(1 + ends, 1 + between, root, scale, float(1.0 / np.sqrt(curve)))
+        return cls(1 + ends, 1 + between, root, scale, float(1.0 / np.sqrt(curve)), means)
 
     def out(self, turned: np.ndarray) -> np.ndarray:
         """Coefficients from coordinates."""
         found = np.empty_like(turned)
-        found[0] = turned[0] * self.middle
         found[self.between] = turned[self.between] * self.scale[:, None]
         found[self.ends] = solve_triangular(self.root, turned[self.ends], lower=True, trans=1, check_finite=False)
         found[1] = 0.0
+        found[0] = turned[0] * self.middle - self.means @ found[1:]
         return found
 
     def into(self, plain: np.ndarray) -> np.ndarray:
         """Coordinates of coefficients."""
         found = np.empty_like(plain)
-        found[0] = plain[0] / self.middle
+        found[0] = (plain[0] + self.means @ plain[1:]) / self.middle
         found[self.between] = plain[self.between] / self.scale[:, None]
         found[self.ends] = self.root.T @ plain[self.ends]
         return found
@@ -181,6 +225,7 @@ class _Frame:
         """The slope along the coordinates from that along the coefficients."""
         found = np.empty_like(slope)
         found[0] = slope[0] * self.middle
+        slope = np.vstack([slope[:1], slope[1:] - self.means[:, None] * slope[0]])
         found[self.between] = slope[self.between] * self.scale[:, None]
         own = slope[self.ends]
         own[0] = 0.0

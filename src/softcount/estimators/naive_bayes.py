@@ -19,6 +19,7 @@ from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.deciding import Deciding
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
+from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
@@ -30,9 +31,7 @@ from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrat
 from softcount.evaluate.learn_model import learn_model
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.decisions import log_of
-from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.quadratic import Quadratic, quadratic_form
 from softcount.learn.joined import joined, with_classes
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
@@ -67,7 +66,7 @@ NO_CLASSES = "requires y to be passed, but the target y is None. Without classes
 
 
 @with_dependence
-class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes: columns of any kind, independent given the class.
 
     `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
@@ -86,6 +85,8 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
     `weights="columns"` learns a weight for every column, from 0 up, by the conditional likelihood of rows held out:
     columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
     has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
+
+    `to_logistic(X, y)` is logistic regression on the same features, and with `hybrid=True` what lies between the two.
 
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
     `network_`); numbers are then cut into intervals where the classes change.
@@ -254,6 +255,8 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         both = uncalibrated(both, mine.calibration or other.calibration)
         if both.weights is not None or other.weights is not None:
             both = replace(both, weights=None, notes=[*both.notes, UNWEIGHED])
+        if both.linear is not None or other.linear is not None:
+            both = replace(both, linear=None, notes=[*both.notes, DROPPED])
         self._keep(both)
 
     def merge(self, other: NaiveBayes) -> NaiveBayes:
@@ -307,25 +310,6 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
         inputs.refuse_other_labels(y, self.classes_)
         return float(super().score(X, y, sample_weight))
 
-    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
-        check_is_fitted(self, "fitted_")
-        return linear_form(self.fitted_)
-
-    def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
-        """The log-odds of class c1 against c2 as a quadratic in the values, where every column is normal.
-
-        With one column, `to_quadratic().roots` are the values where the two are equally likely. Of two classes the
-        first is set against the second unless you say so.
-        """
-        check_is_fitted(self, "fitted_")
-        if self.fitted_.weights is not None:
-            raise DataError("to_quadratic is of columns without weights: fit with weights=None.")
-        if (c1 is None or c2 is None) and len(self.classes_) != 2:
-            raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
-        first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
-        return quadratic_form(self.fitted_, first, second)
-
     calibration_: Calibration | None = attribute(
         "calibration",
         "How probabilities are corrected, with the log-loss of rows held out before and after; None where not.",
@@ -350,8 +334,9 @@ class NaiveBayes(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[mi
 
     @property
     def n_iter_(self) -> int:
-        """Passes of EM over unlabelled rows; one where every label is known."""
-        return max(self.fitted_.n_iter, 1)
+        """Passes of EM over unlabelled rows; one where every label is known. Of `to_logistic`, its iterations."""
+        linear = self.fitted_.linear
+        return max(self.fitted_.n_iter if linear is None else linear.n_iter, 1)
 
     network_: BayesNet | None = None
     """The network of columns that depend on each other; None where they do not."""

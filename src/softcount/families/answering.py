@@ -31,6 +31,8 @@ class Answering(Capabilities):
     and `want` is the place of one of its columns.
     """
 
+    in_units: ClassVar[bool] = False
+    """Whether its linear form is of one number in some unit, besides whether it is there."""
     counted: ClassVar[bool] = False
     """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
 
@@ -97,6 +99,14 @@ class Answering(Capabilities):
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         """(groups x features) weights and (groups,) intercepts of log-densities that are linear but for what all
         groups have in common; None where they are not."""
+        return None
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """The same weights and intercepts from natural parameters, for a family that is linear."""
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self, setting: Setting) -> np.ndarray | None:
+        """(features x parts) what natural parameters are made of where linear weights vary; None: each by itself."""
         return None
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:

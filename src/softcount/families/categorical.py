@@ -202,10 +202,16 @@ class Categorical(Family):
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         """One feature for each level; of a 0/1 column, its value."""
-        logs = self.natural(params)
+        return self.linear_of(self.natural(params), setting)
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         if setting.levels in ((0, 1), (False, True)):
-            return logs[:, 1:] - logs[:, :1], logs[:, 0]
-        return logs, np.zeros(len(logs))
+            return natural[:, 1:] - natural[:, :1], natural[:, 0]
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self, setting: Setting) -> np.ndarray | None:
+        """Of a 0/1 column whether it is there, and its value."""
+        return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         """A level never seen is evidence only where some mass is kept for it."""

@@ -246,8 +246,10 @@ class Markov(Family):
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         """One feature for each transition of a sequence that is there."""
-        weights = self.natural(params)
-        return weights[:, 1:], weights[:, 0]
+        return self.linear_of(self.natural(params), setting)
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        return natural[:, 1:], natural[:, 0]
 
     def words_of(self, setting: Setting) -> Any:
         return TransitionFigures(setting.levels, self)

@@ -372,11 +372,21 @@ class Normal(Family):
         """In counting units first: a variance of 1e-400 is no float, but its logarithm is."""
         return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
 
+    in_units = True
+
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         if self.tied not in ("classes", "both") or "freedom" in params:
             return None
         mean, variance = params["mean"], params["variance"]
         return (mean / variance)[:, None], -(mean**2) / (2 * variance)
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        slope = natural[:, 1] * setting.scale
+        return slope[:, None], natural[:, 0] - slope * setting.anchor
+
+    def linear_basis(self, setting: Setting) -> np.ndarray | None:
+        """All but squares, which groups of one variance have in common."""
+        return np.eye(3)[:, :2]
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
         if self.logged or "freedom" in params:

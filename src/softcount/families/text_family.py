@@ -263,8 +263,10 @@ class Text(Family):
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         """One feature for each word of a document that is there."""
-        weights = self.natural(params)
-        return weights[:, 1:], weights[:, 0]
+        return self.linear_of(self.natural(params), setting)
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        return natural[:, 1:], natural[:, 0]
 
     def words_of(self, setting: Setting) -> WordFigures | None:
         return WordFigures(setting.levels, self.words_model, self.by_document)

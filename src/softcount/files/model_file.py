@@ -22,6 +22,7 @@ from softcount.files.archive import Arrays, Document, naming, write
 from softcount.files.column_weights_part import weights_document, weights_from
 from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
 from softcount.files.json_document import key_of, plain
+from softcount.files.linear_part import linear_document, linear_from
 from softcount.files.npy import SMALL, counts_from, counts_parts
 from softcount.files.text_part import put_words, reading_document, reading_from, words_from
 from softcount.files.validate import check_model, check_structure, estimated
@@ -76,7 +77,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
     calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
-    weights = model.weights if isinstance(model, Fitted) else None
+    weights, linear = (model.weights, model.linear) if isinstance(model, Fitted) else (None, None)
     return {
         "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
@@ -93,6 +94,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         "calibration": calibration_document(calibration, arrays),
         **({} if pool is None else _pool_document(pool, arrays)),
         **({} if weights is None else weights_document(weights, arrays)),
+        **({} if linear is None else linear_document(linear, nodes, arrays)),
         **fit_history_document(model),
     }
 
@@ -230,7 +232,8 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     if isinstance(model, ClassModel):
         weights = weights_from(document, arrays, len(leaves), groups)
         pool = _pool_from(document, arrays, model)
-        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights)
+        linear = linear_from(document, arrays, leaves, groups)
+        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights, linear=linear)
     check_model(found)
     return found
 

@@ -15,6 +15,7 @@ from softcount.table.schema import Key
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.linear_weights import LinearWeights
 
 PRIOR = "(prior)"
 LOWEST = np.finfo(float).min
@@ -91,6 +92,8 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     A normal column is one feature, its value; a 0/1 column one; any other categorical one per level; a multinomial
     block one per count, a text that is there one per word (for Bernoulli words, 1 where the word is there).
     """
+    if model.linear is not None:
+        return _linear_weights(model, model.linear)
     with np.errstate(divide="ignore"):
         intercept = np.log(model.shares) if model.weights is None else model.weights.bias
     coefs, public = [], model.params
@@ -105,3 +108,9 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
         coefs.append(part[0] * weight)
         intercept = intercept + part[1] * weight
     return np.concatenate(coefs, axis=1), intercept
+
+
+def _linear_weights(model: Fitted, own: LinearWeights) -> tuple[np.ndarray, np.ndarray]:
+    """The same of weights that were learned."""
+    parts = [leaf.family.linear_of(own.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
+    return np.concatenate([coef for coef, _ in parts], axis=1), own.bias + sum(start for _, start in parts)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from softcount.classify.pool import Pool
     from softcount.fitted.classes import Card
     from softcount.fitted.column_weights import ColumnWeights
+    from softcount.fitted.linear_weights import LinearWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +42,8 @@ class Fitted(Learned):
     """What tells the classes in place of the model, where there is one; the model says everything else."""
     weights: ColumnWeights | None = None
     """A weight for every leaf where classes are told, and a bias for every class in place of the shares."""
+    linear: LinearWeights | None = None
+    """Weights of all features where classes are told by logistic regression, and a bias in place of the shares."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:
@@ -164,12 +167,18 @@ class Fitted(Learned):
 
     @property
     def telling(self) -> Any:
-        """What tells groups apart: the model, with the weights of its columns where it has some."""
-        return self.model if self.weights is None else self.weights.of(self.model)
+        """What tells groups apart: the model, with the weights of its columns or features where it has some."""
+        learned = self.learned_weights
+        return self.model if learned is None else learned.of(self.model)
+
+    @property
+    def learned_weights(self) -> ColumnWeights | LinearWeights | None:
+        """What was learned of columns or features to tell classes by, beside or in place of parameters."""
+        return self.weights if self.linear is None else self.linear
 
     def compiled(self) -> Any:
         """The parameters as scoring wants them: all that tells groups apart."""
-        if self.weights is not None:
+        if self.learned_weights is not None:
             return self.telling.compile(self.estimates)
         return self.model.compile(self.estimates, contrast=True)
 
@@ -184,8 +193,9 @@ class Fitted(Learned):
             from softcount.classify.pooled_rows import pooled_parts
 
             return pooled_parts(self.pool, self.schema, chunk)
+        learned = self.learned_weights
         with np.errstate(divide="ignore"):
-            shares = np.log(self.shares) if self.weights is None else self.weights.bias
+            shares = np.log(self.shares) if learned is None else learned.bias
         parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
         return parts, np.tile(shares, (chunk.n_rows, 1))
 

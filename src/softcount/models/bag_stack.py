@@ -110,6 +110,9 @@ class Bag(Stack):
     def score_node(self, data: SparseRows, compiled: Any, node: int, out: np.ndarray) -> None:
         self.score(data, compiled, out)
 
+    def score_linear(self, data: SparseRows, node: int, weights: np.ndarray, out: np.ndarray) -> None:
+        self.kernels.score_bags(*data.parts, _abreast(weights), out)
+
     def count(self, data: SparseRows, memberships: np.ndarray, compiled: Any) -> Tallies:
         counts = self.kernels.count_bags_soft(*data.parts, memberships, data.width)
         return {self.name: Plainly(counts.T, np.zeros(counts.shape).T)}

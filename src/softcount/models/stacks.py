@@ -131,6 +131,11 @@ class Stack:
             self.score_node(data, compiled, place, out[place])
         return out
 
+    def score_linear(self, data: Any, node: int, weights: np.ndarray, out: np.ndarray) -> None:
+        """Add one node's features times (groups x features) weights; a missing cell adds nothing."""
+        width = weights.shape[1]
+        out += data[1][:, node * width : (node + 1) * width] @ weights.T
+
     def count(self, data: Any, memberships: np.ndarray, compiled: Any) -> Tallies:
         """Statistics under memberships; expected ones under the parameters, or without any."""
         columns, features = data
@@ -290,6 +295,13 @@ class Reals(Stack):
         out[np.isnan(data.T)] = 0.0
         return out
 
+    def score_linear(self, data: np.ndarray, node: int, weights: np.ndarray, out: np.ndarray) -> None:
+        anchor, scale = self.units[:, node]
+        moved, there = (data[:, node] - anchor) * scale, ~np.isnan(data[:, node])
+        for feature, column in zip(weights.T, (np.ones(len(moved)), moved, moved * moved), strict=True):
+            if feature.any():
+                out += np.where(there, column, 0.0)[:, None] * feature
+
     def expect(
         self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
@@ -429,6 +441,10 @@ class Codes(Stack):
         stop = starts[node + 1] if node + 1 < len(starts) else len(table)
         own = np.ascontiguousarray(data[:, node : node + 1])
         self.kernels.score_codes(own, np.zeros(1, dtype=np.int64), table[starts[node] : stop], out)
+
+    def score_linear(self, data: np.ndarray, node: int, weights: np.ndarray, out: np.ndarray) -> None:
+        table = np.pad(weights.T, ((1, 1), (0, 0)))  # nothing for a missing cell and for a level never seen
+        out += table[np.minimum(data[:, node], len(table) - 1)]
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
         sizes = self._sizes(data, PAIR_CELLS)

@@ -1,0 +1,108 @@
+"""Naive Bayes as a formula: its linear and quadratic forms, and logistic regression on the same features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.fitted.explain import linear_form
+from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.quadratic import Quadratic, quadratic_form
+from softcount.learn.plan import Plan
+from softcount.run.threads import Threads
+
+if TYPE_CHECKING:
+    from softcount.estimators.bayes_net import BayesNet
+
+DROPPED = "the weights of logistic regression were dropped: rows were added or taken away. Call to_logistic again."
+
+
+class LinearForms:
+    """What the classes' log-odds are made of, where they are linear or quadratic."""
+
+    fitted_: Fitted
+    network_: BayesNet | None
+    classes_: np.ndarray
+    n_jobs: int | None
+    get_params: Callable[..., dict[str, Any]]
+    _names: Callable[[], list[Any]]
+    _class_plan: Callable[[Any], Plan]
+    _missing: Callable[[], Any]
+    _keep: Callable[[Any], None]
+
+    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
+        check_is_fitted(self, "fitted_")
+        return linear_form(self.fitted_)
+
+    def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
+        """The log-odds of class c1 against c2 as a quadratic in the values, where every column is normal.
+
+        With one column, `to_quadratic().roots` are the values where the two are equally likely. Of two classes the
+        first is set against the second unless you say so.
+        """
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.learned_weights is not None:
+            raise DataError("to_quadratic is of naive Bayes as it is: fit with weights=None, and without to_logistic.")
+        if (c1 is None or c2 is None) and len(self.classes_) != 2:
+            raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
+        first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
+        return quadratic_form(self.fitted_, first, second)
+
+    def to_logistic(
+        self, X: Any, y: Any, sample_weight: Any = None, penalty: float | None = None, hybrid: bool = False
+    ) -> Self:
+        """A new model of the same columns whose classes are told by logistic regression learned from these rows.
+
+        It has a weight for everything that `to_linear` has one for, started at those of naive Bayes. `penalty` draws
+        them to nothing, as scikit-learn's `C=1 / penalty`; it is 1. A `hybrid` draws them to those of naive Bayes
+        instead, by a penalty that does best on folds: few rows give naive Bayes, many logistic regression, and a line
+        of `notes_` says what was chosen. Missing cells and levels never seen add nothing. Densities, samples and
+        queries of columns stay those of naive Bayes. Rows without a label are passed over.
+
+        >>> import numpy as np
+        >>> from softcount import NaiveBayes
+        >>> X = np.array([["red", "big"], ["red", "small"], ["blue", "big"], ["blue", "small"]] * 20)
+        >>> y = np.array(["apple", "apple", "plum", "apple"] * 20)
+        >>> partner = NaiveBayes().fit(X, y).to_logistic(X, y)
+        >>> partner.predict(X[:4])
+        array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
+        """
+        from softcount.evaluate.logistic_fit import logistic
+
+        check_is_fitted(self, "fitted_")
+        if self.network_ is not None or self.fitted_.weights is not None or self.fitted_.pool is not None:
+            raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights= and dependence=.")
+        if penalty is not None and (isinstance(penalty, bool) or not 0 < penalty < np.inf):
+            raise DataError(
+                f"penalty must be a number above 0, or None, not {penalty!r}: at 0 weights may have no end."
+            )
+        X = inputs.opened(X, self._missing(), isinstance(y, str))
+        data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
+        plain = replace(self.fitted_, linear=None)
+        table = plain.table(data, labels=self._label_codes(X, y), weights=weights)
+        with Threads(self.n_jobs) as threads:
+            found = logistic(plain, table, self._class_plan(None), threads, penalty, hybrid)
+        model = type(self)(**self.get_params(deep=False))
+        model._keep(found)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
+
+    def _label_codes(self, X: Any, y: Any) -> np.ndarray:
+        """The place among the classes of each row's label, -1 where it has none."""
+        labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        classes, codes = inputs.labels_of(labels, X)
+        known = self._names()
+        for name in np.asarray(classes).tolist():
+            if name not in known:
+                raise DataError(f"there is no class {name!r}. The classes are: {', '.join(map(str, known))}.")
+        places = np.array([known.index(name) for name in np.asarray(classes).tolist()], dtype=np.int32)
+        return np.where(codes >= 0, places[np.maximum(codes, 0)] if len(places) else -1, -1).astype(np.int32)

@@ -1,0 +1,41 @@
+"""The weights of a logistic regression in a model file, and back, trusting nothing that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from softcount.errors import ModelFileError
+from softcount.families.filing import number, whole
+from softcount.files.archive import Arrays, Document
+from softcount.files.filed_numbers import finite_array
+from softcount.fitted.linear_weights import LinearWeights
+from softcount.models.nodes import Node
+
+MOST_STEPS = 10**9
+
+
+def linear_document(found: LinearWeights, leaves: Sequence[Node], arrays: Arrays) -> Document:
+    """The weights as JSON; what is large goes to `arrays`."""
+    arrays["linear/bias"] = found.bias
+    for place, leaf in enumerate(leaves):
+        arrays[f"linear/{place}"] = np.ascontiguousarray(found.weights[leaf.key])
+    penalty = float(found.penalty) if np.isfinite(found.penalty) else None
+    return {"linear": {"penalty": penalty, "share": float(found.share), "n_iter": int(found.n_iter)}}
+
+
+def linear_from(document: Document, arrays: Arrays, leaves: Sequence[Node], groups: int) -> LinearWeights | None:
+    """The weights of a file, if they are those of its columns; None where it has none."""
+    about = document.get("linear")
+    if about is None:
+        return None
+    weights = {
+        leaf.key: finite_array(arrays, f"linear/{place}", (groups, leaf.family.width(leaf.setting)))
+        for place, leaf in enumerate(leaves)
+    }
+    penalty = np.inf if about["penalty"] is None else float(about["penalty"])
+    share, steps = number(about["share"], "the share"), whole(about["n_iter"], 0, MOST_STEPS, "iterations")
+    if not penalty > 0 or not 0 <= share <= 1:
+        raise ModelFileError("what its weights are drawn to makes no sense.")
+    return LinearWeights(weights, finite_array(arrays, "linear/bias", (groups,)), share, penalty, steps)
