@@ -1,5 +1,7 @@
 """Logistic regression on naive Bayes' features, and hybrids: right, explained, saved, and where each leads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +54,19 @@ def test_explanations_add_up_and_saved_is_loaded(fitted, hybrid, tmp_path):
     assert np.array_equal(loaded.predict_proba(frame), partner.predict_proba(frame))
     assert (loaded.to_linear()[0] == partner.to_linear()[0]).all()
     assert partner.score(frame, y) >= naive.score(frame, y) - 0.02
+
+
+@pytest.mark.parametrize(
+    "spoil", [{"bias": np.array([np.nan, 0, 0])}, {"share": 2.0}, {"penalty": -1.0}, {"bias": np.zeros(7)}]
+)
+def test_a_file_of_senseless_weights_is_refused(fitted, spoil, tmp_path):
+    frame, y, naive = fitted
+    partner = naive.to_logistic(frame, y)
+    own = replace(partner.fitted_.linear, **spoil)
+    partner.fitted_ = replace(partner.fitted_, linear=own)
+    partner.save(tmp_path / "bad.softcount")
+    with pytest.raises(sc.ModelFileError):
+        sc.load(tmp_path / "bad.softcount")
 
 
 def test_the_linear_form_is_that_of_the_learned_weights(fitted):

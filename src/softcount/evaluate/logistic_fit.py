@@ -160,6 +160,8 @@ def logistic(
         found = next(drawn_to(rows, naive.times(blend.share), (blend.penalty,), CLOSE))
     else:
         found = regressed(rows, naive, blend.penalty)
+        said = f"classes are told by logistic regression with a penalty of {blend.penalty:g}"
+        blend = replace(blend, line=f"{said}, {found.n_iter} iterations from naive Bayes.")
     notes = [note for note in (blend.line, _separable(rows, found)) if note]
     ends = np.cumsum([0, *(leaf.family.width(leaf.setting) for leaf in rows.leaves)])
     natural = rows.basis @ found.values[1:]
