@@ -31,8 +31,10 @@ ENOUGH = 0.0002
 """Nats a row below which nothing more is tried."""
 WORSE = 2
 """Settings that may do worse than the best so far before no further one is tried."""
-FEW_WORK, MUCH_WORK = 1 << 18, 1 << 20
-"""Rows times columns times classes up to which all folds, and up to which two of them, are tested."""
+FEW_WORK = 1 << 18
+"""Rows times columns times classes up to which all folds are tested; of more work, two of them."""
+MANY_ROWS = 20_000
+"""Rows from which one fold is enough to tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +161,9 @@ def dealt(labels: np.ndarray, folds: int) -> np.ndarray:
 def _tested(training: Training) -> int:
     """How many folds are tested: all of a small table, one of a large one."""
     columns = training.rows.numbers.shape[1] + training.rows.codes.shape[1]
-    work = len(training.labels) * max(1, columns) * training.classes
-    return FOLDS if work <= FEW_WORK else 2 if work <= MUCH_WORK else 1
+    if len(training.labels) >= MANY_ROWS:
+        return 1
+    return FOLDS if len(training.labels) * max(1, columns) * training.classes <= FEW_WORK else 2
 
 
 def _held_out(training: Training, split: np.ndarray, until: float | None, fold: int) -> Held:

@@ -16,7 +16,7 @@ from softcount.table import Table
 
 FEW_ROWS = 30
 """Labelled rows below which the textbook's model is taken without asking."""
-MOST_ROWS = 200_000
+MOST_ROWS = 100_000
 """Rows that the pool is learned from at most; the counts are of all rows."""
 TEXTBOOK = "naive Bayes as the textbook has it"
 
