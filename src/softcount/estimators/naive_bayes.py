@@ -328,6 +328,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     @property
     def column_weights_(self) -> dict[Key, float]:
         """The weight of every column where classes are told; 1 where none was learned."""
+        if self.network_ is not None:
+            raise AttributeError("columns that depend on each other have no weights of their own.")
         leaves, found = self.fitted_.model.leaves, self.fitted_.weights
         weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
@@ -335,7 +337,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     @property
     def n_iter_(self) -> int:
         """Passes of EM over unlabelled rows; one where every label is known. Of `to_logistic`, its iterations."""
-        linear = self.fitted_.linear
+        linear = self.fitted_.linear if self.network_ is None else None
         return max(self.fitted_.n_iter if linear is None else linear.n_iter, 1)
 
     network_: BayesNet | None = None
