@@ -1,4 +1,8 @@
-"""A page of headings, lines and tables, shown plain or in colour; and what is said as one JSON document instead."""
+"""A page of headings, lines, tables and pictures, shown plain or in colour or as HTML; and JSON documents.
+
+Every rendering is of the same page: `plain` and `screen.show` for a terminal, `page_document` for JSON, `html_page` for
+a browser. A picture is drawn in the browser only; elsewhere its numbers stand for it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Any
 
+from softcount.pictures.drawing import Drawing
 from softcount.report.passage import Passage
 from softcount.report.plain_text import cell_width, printable, shortened, spelled_out
 
@@ -24,12 +29,24 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A line that begins a part of the page."""
+    """A line that begins a part of the page, or (`level` 2) a part of a part."""
 
     text: str
+    level: int = 1
 
 
-PageBlock = Heading | Grid | Passage | str
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing under its title, with the numbers it shows and a line on how to read it; small ones go side by side."""
+
+    title: str
+    drawing: Drawing
+    numbers: Grid
+    reading: str = ""
+    small: bool = False
+
+
+PageBlock = Heading | Grid | Passage | Picture | str
 
 
 @dataclass(slots=True)
@@ -38,8 +55,8 @@ class Page:
 
     blocks: list[PageBlock] = field(default_factory=list)
 
-    def heading(self, text: str) -> None:
-        self.blocks.append(Heading(printable(text)))
+    def heading(self, text: str, level: int = 1) -> None:
+        self.blocks.append(Heading(printable(text), level))
 
     def line(self, *texts: str | Passage) -> None:
         """Each text on a line of its own; a document, marked, on its own lines."""
@@ -47,8 +64,17 @@ class Page:
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
         """A table, its texts cut to a readable width; the columns named in `right` are set to the right."""
-        flushed, shown = set(right), [_cells(headings), *map(_cells, rows)]
-        self.blocks.append(Grid(shown[0], tuple(shown[1:]), tuple(heading in flushed for heading in headings)))
+        self.blocks.append(grid_of(headings, rows, right))
+
+    def picture(self, title: str, drawing: Drawing, numbers: Grid, reading: str = "", small: bool = False) -> None:
+        """A picture with the numbers that it shows."""
+        self.blocks.append(Picture(printable(title), drawing, numbers, printable(reading), small))
+
+
+def grid_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Grid:
+    """A table, its texts cut to a readable width; the columns named in `right` are set to the right."""
+    flushed, shown = set(right), [_cells(headings), *map(_cells, rows)]
+    return Grid(shown[0], tuple(shown[1:]), tuple(heading in flushed for heading in headings))
 
 
 def _cells(texts: Iterable[str]) -> tuple[str, ...]:
@@ -81,6 +107,8 @@ def _block_lines(block: PageBlock, first: bool) -> list[str]:
         return _aligned(block)
     if isinstance(block, Passage):
         return ["  " + line for line in block.plain()]
+    if isinstance(block, Picture):
+        return [f"  {block.title}:", *_aligned(block.numbers)]
     return ["  " + block]
 
 
@@ -93,6 +121,21 @@ def _aligned(grid: Grid) -> list[str]:
 def _padded(text: str, width: int, right: bool) -> str:
     space = " " * (width - cell_width(text))
     return space + text if right else text + space
+
+
+def page_document(page: Page) -> list[dict[str, Any]]:
+    """The page as data, block by block: what it says, and the numbers of its pictures."""
+    return [_block_document(block) for block in page.blocks]
+
+
+def _block_document(block: PageBlock) -> dict[str, Any]:
+    if isinstance(block, Heading):
+        return {"heading": block.text, "level": block.level}
+    if isinstance(block, Grid):
+        return {"headings": block.headings, "rows": block.rows}
+    if isinstance(block, Picture):
+        return {"picture": block.title, "reading": block.reading, **_block_document(block.numbers)}
+    return {"text": "\n".join(block.plain()) if isinstance(block, Passage) else block}
 
 
 # -- JSON: numbers as numbers, what is not a number as null, keys as text

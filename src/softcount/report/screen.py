@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from softcount.report.page import Grid, Heading, Page, plain
+from softcount.report.page import Grid, Heading, Page, Picture, plain
 from softcount.report.passage import Passage
 from softcount.run.progress import console_on, on_terminal
 
@@ -28,6 +28,8 @@ def show(page: Page, stream: IO[str]) -> None:
             _show_heading(console, block, first=place == 0)
         elif isinstance(block, Passage):
             console.print(Padding(_marked(block, colour=not console.no_color), (0, 0, 0, 2)))
+        elif isinstance(block, Picture):
+            console.print(_drawn(f"{block.title}:"), _drawn(block.numbers))
         else:
             console.print(_drawn(block))
 

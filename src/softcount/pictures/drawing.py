@@ -1,0 +1,195 @@
+"""Pictures as shapes at places, in pixels, each in a tone: written as SVG here, whoever draws.
+
+What is written comes from data, so all text goes through `markup`; a drawing holds no style but names of tones, which
+the page it is on sets for light and dark, or the picture itself where it is a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from softcount.pictures.tones import FONT, LIGHT, picture_rules, variables
+from softcount.pictures.visible_text import cell_width, printable
+
+SMALL, NORMAL = 11.0, 12.0
+"""Sizes of letters."""
+LETTER = 0.56
+"""How wide a letter is on average, as a part of its size; wide ones are two."""
+
+Point = tuple[float, float]
+
+
+def markup(value: object) -> str:
+    """Text that is text in HTML, SVG and their attributes, whatever it holds.
+
+    >>> markup('<b onclick="x">')
+    '&lt;b onclick=&quot;x&quot;&gt;'
+    """
+    return escape(printable(value), quote=True)
+
+
+def text_width(text: str, size: float = NORMAL) -> float:
+    """About how many pixels a text takes."""
+    return cell_width(text) * size * LETTER
+
+
+def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
+    """The text, or as much of its beginning as there is room for, and an ellipsis.
+
+    >>> fitted_text("a long name", 40)
+    'a lo…'
+    """
+    room = max(int(width / (size * LETTER)), 1)
+    if cell_width(text) <= room:
+        return text
+    while text and cell_width(text) > room - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text at a place: `anchor` is which part of it stands there; `turned` is read from below."""
+
+    at: Point
+    text: str
+    tone: str
+    anchor: str
+    size: float
+    bold: bool = False
+    turned: bool = False
+
+    def svg(self) -> str:
+        x, y = self.at
+        more = "" if self.anchor == "start" else f' text-anchor="{self.anchor}"'
+        more += "" if self.size == NORMAL else f' font-size="{_short(self.size)}"'
+        more += ' font-weight="600"' if self.bold else ""
+        more += f' transform="rotate(-90 {_short(x)} {_short(y)})"' if self.turned else ""
+        return f'<text class="f-{self.tone}" x="{_short(x)}" y="{_short(y)}"{more}>{markup(self.text)}</text>'
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A filled rectangle from its upper left corner; `told` is read out where one points at it."""
+
+    at: Point
+    size: Point
+    tone: str
+    strength: float = 1.0
+    told: str = ""
+
+    def svg(self) -> str:
+        x, y, w, h = map(_short, (*self.at, *self.size))
+        faint = "" if self.strength >= 1 else f' fill-opacity="{self.strength:.2f}"'
+        return _with_title(f'<rect class="f-{self.tone}" x="{x}" y="{y}" width="{w}" height="{h}"{faint}', self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line through points; `closed` goes back to the first, `filled` is an area instead."""
+
+    points: tuple[Point, ...]
+    tone: str
+    width: float = 1.5
+    dashes: str = ""
+    closed: bool = False
+    filled: bool = False
+    strength: float = 1.0
+    told: str = ""
+
+    def svg(self) -> str:
+        path = _path(self.points) + ("z" if self.closed else "")
+        if self.filled:
+            faint = "" if self.strength >= 1 else f' fill-opacity="{self.strength:.2f}"'
+            return _with_title(f'<path class="f-{self.tone}" d="{path}"{faint}', self.told)
+        more = "" if self.width == 1 else f' stroke-width="{_short(self.width)}"'
+        more += f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
+        more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
+        return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Many dots of one size and tone."""
+
+    points: tuple[Point, ...]
+    tone: str
+    radius: float = 3.0
+    strength: float = 1.0
+    told: str = ""
+
+    def svg(self) -> str:
+        # Lines of no length with round ends: a tenth of the bytes of as many circles.
+        path = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in self.points)
+        more = f' stroke-width="{_short(2 * self.radius)}" stroke-linecap="round"'
+        more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
+        return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
+
+
+Shape = Words | Box | Stroke | Dots
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Shapes on a sheet of some size, and what the picture shows in a sentence for those who do not see it."""
+
+    width: float
+    height: float
+    told: str
+    shapes: list[Shape] = field(default_factory=list)
+
+    def text(self, x: float, y: float, said: object, tone: str = "ink", **how: object) -> None:
+        """A text; `how` is its anchor, size, bold, turned."""
+        told = {"anchor": "start", "size": NORMAL, **how}
+        self.shapes.append(Words((x, y), printable(said), tone, **told))  # type: ignore[arg-type]
+
+    def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, told: str = "") -> None:
+        """A filled rectangle."""
+        self.shapes.append(Box(at, (max(size[0], 0.0), max(size[1], 0.0)), tone, strength, told))
+
+    def line(self, points: Iterable[Sequence[float]], tone: str, width: float = 1.5, **how: object) -> None:
+        """A line; `how` is its dashes, strength, closed, told."""
+        places = tuple((float(x), float(y)) for x, y in points)
+        self.shapes.append(Stroke(places, tone, width, **how))  # type: ignore[arg-type]
+
+    def area(self, points: Iterable[Sequence[float]], tone: str, strength: float = 1.0, told: str = "") -> None:
+        """A filled shape."""
+        places = tuple((float(x), float(y)) for x, y in points)
+        self.shapes.append(Stroke(places, tone, closed=True, filled=True, strength=strength, told=told))
+
+    def dots(self, points: Iterable[Sequence[float]], tone: str, radius: float = 3.0, **how: object) -> None:
+        """Dots; `how` is their strength, told."""
+        places = tuple((float(x), float(y)) for x, y in points)
+        self.shapes.append(Dots(places, tone, radius, **how))  # type: ignore[arg-type]
+
+
+def svg_of(drawing: Drawing, alone: bool = False) -> str:
+    """The drawing as SVG: a part of a page that sets its tones or, `alone`, a file that brings them."""
+    w, h, told = _short(drawing.width), _short(drawing.height), markup(drawing.told)
+    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{told}"'
+    shapes = "".join(shape.svg() for shape in drawing.shapes)
+    if not alone:
+        return f"<svg {size}>{shapes}</svg>"
+    rules = f":root{{{variables(LIGHT)}}}text{{font-family:{FONT};font-size:{NORMAL:.0f}px}}{picture_rules()}"
+    ground = f'<rect class="f-paper" width="{w}" height="{h}"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>{told}</title><style>{rules}</style>'
+    return f"{head}{ground}{shapes}</svg>\n"
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "M" + " ".join(f"{_short(x)},{_short(y)}" for x, y in points)
+
+
+def _with_title(opened: str, told: str) -> str:
+    if not told:
+        return f"{opened}/>"
+    name = opened[1 : opened.index(" ")]
+    return f"{opened}><title>{markup(told)}</title></{name}>"
+
+
+def _short(value: float) -> str:
+    """A place to a tenth of a pixel, in as few characters as it takes."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

@@ -1,0 +1,89 @@
+"""A page as HTML: the same words as elsewhere, nothing that runs, nothing from anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from base64 import b64encode
+
+import pytest
+from html_checks import HOSTILE, checked
+
+from softcount.pictures.drawing import Drawing, svg_of
+from softcount.pictures.tones import DARK, LIGHT
+from softcount.pictures.visible_text import printable
+from softcount.report.html_page import STYLE, html_of
+from softcount.report.page import Page, grid_of, page_document, plain
+from softcount.report.passage import passage
+
+
+def page_of(name: str) -> Page:
+    """A page with this name wherever text can stand."""
+    drawing = Drawing(100, 50, name)
+    drawing.text(1, 10, name)
+    drawing.box((0, 0), (10, 10), "c0", told=name)
+    drawing.line([(0, 0), (1, 1)], "ink", told=name)
+    drawing.dots([(0, 0)], "c1", told=name)
+    page = Page()
+    page.heading(name)
+    page.line(name, passage(f"{name} and more", {(0, len(name)): 1.0}, name, "other"))
+    for _ in range(3):
+        page.heading(name)
+    page.heading(name, level=2)
+    page.grid([name, "n"], [[name, "1"]])
+    page.picture(name, drawing, grid_of([name], [[name]]), name)
+    return page
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_text_everywhere(name: str) -> None:
+    found = checked(html_of(page_of(name)))
+    assert printable(name)[:60] in found.text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_drawing_with_a_hostile_name_is_a_file_of_its_own(name: str) -> None:
+    drawing = Drawing(100, 50, name)
+    drawing.text(1, 10, name)
+    drawing.box((0, 0), (10, 10), "c0", told=name)
+    root = ET.fromstring(svg_of(drawing, alone=True))
+    written = [part.text for part in root.iter() if part.tag.endswith(("text", "title"))]
+    assert written == [printable(name)] * 3
+
+
+def test_the_policy_allows_the_page_its_own_style_alone() -> None:
+    html = html_of(page_of("fruit"))
+    style = re.search(r"<style>(.*?)</style>", html, re.S)
+    assert style is not None and style[1] == STYLE
+    digest = b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in html
+    assert "script-src" not in html and "<script" not in html and " style=" not in html
+
+
+def test_terminal_json_and_html_say_the_same() -> None:
+    page = page_of("fruit")
+    page.line("cherries beat limes")
+    words = checked(html_of(page)).text
+    blocks = page_document(page)
+    for said in ("cherries beat limes", "fruit and more"):
+        assert said.split()[0] in plain(page) and said.split()[0] in words
+    assert [block["picture"] for block in blocks if "picture" in block] == ["fruit"]
+    assert {"text": "cherries beat limes"} in blocks
+
+
+def _contrast(one: str, other: str) -> float:
+    """How far two colours are apart in brightness, as WCAG has it."""
+    bright = []
+    for colour in (one, other):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        bright.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(bright) + 0.05) / (min(bright) + 0.05)
+
+
+@pytest.mark.parametrize("tones", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["paper", "soft"])
+def test_text_stands_out_from_its_ground(tones: dict[str, str], ground: str) -> None:
+    for name in ("ink", "muted", "accent", "minus", "plus"):
+        assert _contrast(tones[name], tones[ground]) >= 4.5 - 0.3 * (name in ("plus", "minus")), name
