@@ -16,15 +16,15 @@ from softcount.cli import main
 from softcount.errors import DataError, DataWarning
 
 ROWS = 120
-ODD = {"size": [0.0, -1.0, 2.0], "visits": [40.0, 2.5, -3.0]}
-HOLES = {"size": [None, None, 2.0], "visits": [40.0, None, None]}
+ODD = {"size": [0.0, -1.0, 2.0], "visits": [15.0, 2.5, -3.0]}
+HOLES = {"size": [None, None, 2.0], "visits": [15.0, None, None]}
 SAID = r"4 numbers that the kind guessed for their column cannot hold.*no evidence: 'size' \(2\), 'visits' \(2\)"
 
 
 def drawn() -> tuple[dict[str, list[Any]], list[str]]:
     rng = np.random.default_rng(0)
-    size, visits = np.exp(rng.normal(0, 2, ROWS)), rng.poisson(40, ROWS)
-    return {"size": size.tolist(), "visits": visits.tolist()}, np.where(size * visits > 40, "big", "small").tolist()
+    size, visits = np.exp(rng.normal(0, 2, ROWS)), rng.poisson(15, ROWS)
+    return {"size": size.tolist(), "visits": visits.tolist()}, np.where(size * visits > 15, "big", "small").tolist()
 
 
 def fitted(mixture: bool = False, **kinds: Any) -> Any:

@@ -29,7 +29,13 @@ NAMED = [
     ("numbers with decimals", [0.5, 1.5, 2.5] * 5, "real"),
     ("a run of numbers", list(range(100, 130)), "identifier"),
     ("nine rows are too few for an identifier", list(range(100, 109)), "real"),
-    ("counts", DRAWN.poisson(30, 500).tolist(), "count"),
+    ("counts", DRAWN.poisson(15, 500).tolist(), "count"),
+    ("temperatures", DRAWN.normal(78, 9.5, 500).round().tolist(), "real"),
+    ("rain", [*[0.0] * 60, *np.exp(DRAWN.normal(1, 1, 40)).tolist()], "amount"),
+    ("capital gains", [0] * 95 + [2174, 14084, 5178, 5013, 99999, 3103, 7688, 594, 15024, 4386, 2407], "amount"),
+    ("fares with a few zeros", [0.0, *np.exp(DRAWN.normal(3, 2, 99)).tolist()], "amount"),
+    ("heights with one zero", [0.0, *DRAWN.normal(170, 10, 99).tolist()], "real"),
+    ("zero or one other number", [0.0, 2.5, 0.0] * 9, "real"),
     ("counts spread too far", (DRAWN.poisson(100, 500) * 4).tolist(), "real"),
     ("counts below zero", (DRAWN.poisson(30, 500) - 40).tolist(), "real"),
     ("incomes", np.exp(DRAWN.normal(10, 2, 300)).tolist(), "positive"),
@@ -67,6 +73,27 @@ def test_different_numbers_under_the_name_of_an_identifier_are_left_out_and_note
     assert table.schema[name].kind is Kind.IDENTIFIER
     assert not table.schema[name].used
     assert any(repr(name) in note and "identifier" in note for note in table.notes)
+
+
+def test_an_identifier_whose_numbers_are_met_again_is_noticed() -> None:
+    drawn = np.random.default_rng(8).permutation(89).tolist()
+    table = open_table({"Id": [7 * n for n in drawn + drawn[:11]], "other": [1, 2] * 50})
+    assert not table.schema["Id"].used
+    assert "89 % of its values differ" in table.schema["Id"].why
+    assert any("'Id' is named as an identifier" in note and "Id=real" in note for note in table.notes)
+
+
+def test_a_numbered_thing_that_is_met_often_has_levels() -> None:
+    table = open_table({"store_id": [100 + 3 * n for n in range(40)] * 5, "other": [1, 2] * 100})
+    assert table.schema["store_id"].kind is Kind.CATEGORICAL
+    assert table.schema["store_id"].used
+
+
+@pytest.mark.parametrize("name", ["Temp", "age", "age_years", "max temperature", "Year", "score"])
+def test_what_is_measured_is_no_count_however_it_varies(name: str) -> None:
+    counts = [*np.random.default_rng(3).poisson(14, 600).tolist(), 40]
+    table = open_table({name: counts, "visits": counts})
+    assert [table.schema[key].kind.value for key in (name, "visits")] == ["real", "count"]
 
 
 @pytest.mark.parametrize("name", ["valid", "paid", "grid", "humidity"])

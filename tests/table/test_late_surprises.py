@@ -22,7 +22,7 @@ def late(first: list[Any], then: list[Any]) -> list[Any]:
 
 
 def expected(values: list[Any], kind: str, text: bool) -> list[Any]:
-    return [str(value) if text else float(value) if kind == "real" else value for value in values]
+    return [str(value) if text else float(value) if kind in ("real", "amount") else value for value in values]
 
 
 SURPRISES = [
@@ -35,14 +35,15 @@ SURPRISES = [
     ("a number after a constant decimal", [7.5], [8.5, 9.0], "real", False),
     ("many numbers after few", [1, 2, 3], list(range(300)), "real", False),
     ("many words after few", ["a", "b"], [f"w{n}" for n in range(300)], "categorical", True),
-    ("a negative count", np.random.default_rng(1).poisson(40, 999).tolist(), [-1], "real", False),
+    ("a negative count", np.random.default_rng(1).poisson(15, 999).tolist(), [-1], "real", False),
     (
         "a zero after positive numbers",
         np.exp(np.random.default_rng(1).normal(0, 3, 999)).tolist(),
         [0.0],
-        "real",
+        "amount",
         False,
     ),
+    ("a negative number after amounts", [0.0] * 5 + [0.5, 2.25, 8.0], [-1.5], "real", False),
 ]
 
 

@@ -248,7 +248,9 @@ class Spiked(Family):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         beside, at = self.inner.describe(params, self._within(setting)), spoken(self.at, 4)
-        return [f"{spike:.0%} at {at}, else {said}" for spike, said in zip(params["spike"], beside, strict=True)]
+        return [
+            f"{100 * spike:.0f} % at {at}, else {said}" for spike, said in zip(params["spike"], beside, strict=True)
+        ]
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         beside = self.inner.typical(params, self._within(setting))

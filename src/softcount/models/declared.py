@@ -24,6 +24,7 @@ BY_KIND = {
     Kind.CATEGORICAL: "categorical",
     Kind.REAL: "normal",
     Kind.POSITIVE: "lognormal",
+    Kind.AMOUNT: "spiked",
     Kind.COUNT: "poisson",
     Kind.TEXT: "text",
 }

@@ -71,6 +71,7 @@ class Becomes(StrEnum):
 
     WORDS = "categories spelt as text"
     NUMBERS = "numbers"
+    AMOUNTS = "numbers of 0 or more"
     LEVELS = "categories"
     WIDE = "many categories"
     CAPPED = "the first categories and one for the rest"
@@ -134,8 +135,9 @@ class ColumnPlan:
         said = f"{why.reason} (row {why.row})"
         if why.becomes is Becomes.WORDS:
             return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=False, number_like=False, seen=())
-        if why.becomes is Becomes.NUMBERS:
-            return replace(self.as_kind(Kind.REAL, said), as_numbers=False)
+        if why.becomes in (Becomes.NUMBERS, Becomes.AMOUNTS):
+            kind = Kind.REAL if why.becomes is Becomes.NUMBERS else Kind.AMOUNT
+            return replace(self.as_kind(kind, said), as_numbers=False)
         if why.becomes is Becomes.WIDE:
             return replace(self, field=replace(self.field, wide=True))
         return self._varying(said)

@@ -46,7 +46,7 @@ class CodedChunk:
 
 
 def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
-    """Where a count is negative or not whole, or a positive number is not above zero, if its kind was guessed before.
+    """Where a count is negative or not whole, a positive number not above zero or an amount below, if that was guessed.
 
     A declared kind refuses such a row, and a guess that can still be changed is contradicted by it.
     """
@@ -54,6 +54,8 @@ def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
         bad = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values))
     elif plan.field.kind is Kind.POSITIVE:
         bad = np.flatnonzero(values <= 0)
+    elif plan.field.kind is Kind.AMOUNT:
+        bad = np.flatnonzero(values < 0)
     else:
         return np.zeros(0, dtype=np.int64)
     if len(bad) and not plan.guessed:
@@ -78,12 +80,19 @@ def without_outside(
     return reals, outside
 
 
+BOUNDS = {
+    Kind.COUNT: ("a count", "not a count", "Counts are 0, 1, 2, ..."),
+    Kind.POSITIVE: ("positive", "not above zero", "Positive numbers are above zero."),
+    Kind.AMOUNT: ("an amount", "below zero", "Amounts are 0 or above."),
+}
+"""Kinds that not every number is of: what such a column is, what another number is, and what would be right."""
+
+
 def _refused(plan: ColumnPlan, row: int, value: float) -> Exception:
-    count = plan.field.kind is Kind.COUNT
+    is_a, wrong, right = BOUNDS[plan.field.kind]
     if not plan.field.declared:
-        reason = f"not a count: {value}" if count else f"not above zero: {value}"
-        return Contradiction(plan.key, row, reason, Becomes.NUMBERS)
-    is_a, right = ("a count", "Counts are 0, 1, 2, ...") if count else ("positive", "Positive numbers are above zero.")
+        amount = plan.field.kind is Kind.POSITIVE and value == 0
+        return Contradiction(plan.key, row, f"{wrong}: {value}", Becomes.AMOUNTS if amount else Becomes.NUMBERS)
     name = wording.column(plan.key)
     return DataError(
         f"{name} is {is_a}, but row {row} holds {value}. {right} "

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from softcount.sources import wording
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
+from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
 from softcount.table.text_columns import DEFAULT_READING, is_text, without_marks
 from softcount.text import Reading
@@ -144,9 +144,6 @@ def _mean_words(texts: list[str]) -> float:
 
 
 IGNORE = "ignore"
-_ID_NAME = re.compile(
-    r"(?i:(?:.*[_. -])?(?:id|uuid|guid|index|idx)|row_?(?:num|number|names?|id)|unnamed: 0)|.*[a-z]I[dD]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +158,6 @@ class Request:
     guessed: Collection[Key] = ()
     words: MissingWords = field(default_factory=MissingWords)
     named: bool = True
-
-
-class Verdict(NamedTuple):
-    """A column's kind and why; a note where its owner should know."""
-
-    kind: Kind
-    why: str
-    used: bool = True
-    note: str = ""
 
 
 def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
@@ -268,7 +256,7 @@ def decide(facts: Facts, named: bool) -> Verdict:
         return Verdict(Kind.REAL, "dates or times, as seconds since 1970")
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
-    return _decide_whole(facts, named) if facts.whole else _decide_real(facts, "numbers with decimals")
+    return decide_numbers(facts, named)
 
 
 def _constant(facts: Facts) -> Verdict:
@@ -283,8 +271,6 @@ MANY_WORDS = 4
 """Words in a cell, on average, from which on it is no category."""
 RUNNING_WORDS = 8
 """Words in a cell, on average, from which on they are counted without being asked for."""
-IDENTIFIER_ROWS = 10
-COUNTABLE = 1e9
 
 
 def _decide_text(facts: Facts, named: bool) -> Verdict:
@@ -312,56 +298,6 @@ def _rounded(words: float) -> str:
     """A mean number of words, which is not rounded up to where running text begins."""
     near = words < RUNNING_WORDS <= round(words)
     return f"{math.floor(10 * words) / 10:.1f}" if near else f"{words:.0f}"
-
-
-def _decide_whole(facts: Facts, named: bool) -> Verdict:
-    count, rows = facts.different, facts.known
-    if is_few(count, rows):
-        return Verdict(Kind.CATEGORICAL, f"whole numbers, {count} distinct")
-    if named and is_identifier(facts):
-        name = wording.column(facts.key)
-        note = f"{name} numbers the rows: left out as an identifier (--kind {facts.key}=real to keep it)"
-        return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
-    if _varies_as_counts(facts.values):
-        return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
-    return _decide_real(facts, f"whole numbers, {count} distinct")
-
-
-def is_few(count: int, rows: int) -> bool:
-    """Whether so many distinct whole numbers in so many rows are categories rather than numbers."""
-    few = count <= 10 or (count <= 20 and rows >= 20 * count)
-    return count <= 2 or (few and rows >= 2 * count)
-
-
-def is_identifier(facts: Facts) -> bool:
-    """Whether whole numbers, all different, run without a gap or carry the name of an identifier."""
-    if facts.values is None or not facts.different == facts.known >= IDENTIFIER_ROWS:
-        return False
-    run = float(facts.values.max()) - float(facts.values.min()) == facts.known - 1
-    return run or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None)
-
-
-def _varies_as_counts(values: Any) -> bool:
-    if values.min() < 0 or values.max() > COUNTABLE:
-        return False
-    mean = float(values.mean())
-    return 0.5 * mean <= float(values.var()) <= 1.5 * mean
-
-
-def _decide_real(facts: Facts, why: str) -> Verdict:
-    if is_skewed(facts.values):
-        return Verdict(Kind.POSITIVE, f"{why}, above zero over several sizes")
-    return Verdict(Kind.REAL, why)
-
-
-def is_skewed(values: Any) -> bool:
-    """Whether numbers are all above zero, span a factor of 100, and are more like a lognormal than like a normal."""
-    low, high = float(values.min()), float(values.max())
-    if low <= 0 or low >= high / 100:
-        return False
-    unit = values / high
-    logs = np.log(values) - np.log(high)
-    return bool(-0.5 * np.log(logs.var()) - logs.mean() > -0.5 * np.log(unit.var()))
 
 
 def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:

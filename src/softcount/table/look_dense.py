@@ -12,7 +12,8 @@ from softcount.sources.arrow_columns import CellType
 from softcount.sources.in_memory import LOOK_WHOLE
 from softcount.table.cell_values import too_large
 from softcount.table.column_plan import LOOKED_AT, Anchor, ColumnPlan, anchor_of, anchors_of, log_anchor_of
-from softcount.table.look import IGNORE, Request, is_few, keep_something, number_facts, plan_of
+from softcount.table.look import IGNORE, Request, keep_something, number_facts, plan_of
+from softcount.table.number_kinds import is_few
 from softcount.table.schema import Field, Kind
 
 NARROW = 1_024
@@ -52,7 +53,7 @@ def _coded(place: int, levels: list[int], declared: bool) -> ColumnPlan:
 
 
 def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
-    """The levels of those columns that have few enough to be categories: what `look.is_few` says, for all at once."""
+    """The levels of those columns that have few enough to be categories: what `is_few` says, for all at once."""
     low, high = head.min(axis=0), head.max(axis=0)
     narrow = np.flatnonzero((high <= LARGEST) & (low >= -LARGEST))
     narrow = narrow[high[narrow].astype(np.int64) - low[narrow].astype(np.int64) < NARROW]

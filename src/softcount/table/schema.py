@@ -30,6 +30,7 @@ class Kind(StrEnum):
     CATEGORICAL = "categorical"
     REAL = "real"
     POSITIVE = "positive"
+    AMOUNT = "amount"
     COUNT = "count"
     TEXT = "text"
     IDENTIFIER = "identifier"
@@ -40,7 +41,7 @@ class Kind(StrEnum):
 
     def __init__(self, name: str) -> None:
         # Asked several times for every column: names of an enumeration take longer to look up than this.
-        self.numeric = name in ("real", "positive", "count")
+        self.numeric = name in ("real", "positive", "amount", "count")
         self.coded = not self.numeric and name != "text"
 
 
