@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint clean moved
+.PHONY: help demo test bench docs lint clean moved
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
@@ -20,6 +20,7 @@ help:
 	@echo "make lint    only ruff, mypy, import layers and seams"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
+	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make clean   remove the environment and everything the tools made"
 
 demo: $(STAMP)
@@ -45,6 +46,11 @@ bench: $(STAMP)
 	@$(PY) -m pip install --quiet --no-deps $(KHIOPS) || echo "without Khiops, which cannot be installed here" >&2
 	@$(PY) -m benchmarks $(PARTS)
 
+docs: $(STAMP)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[docs]"
+	@$(PY) -m sphinx -q -W --keep-going -j 2 docs build/docs
+	@echo "open build/docs/index.html"
+
 # In `make bench small kmeans` the words after bench are its parts, not things to make.
 ifeq (bench,$(firstword $(MAKECMDGOALS)))
 PARTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
@@ -56,7 +62,7 @@ endif
 endif
 
 clean:
-	@rm -rf .venv .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/generated
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made again when what it holds should change, or when the folder was copied from elsewhere.

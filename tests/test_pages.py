@@ -1,16 +1,25 @@
 """The examples of the documentation are what Python prints."""
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
 
-PAGES = [path for path in [Path(__file__).parents[1] / "docs" / "densities.md"] if path.exists()]
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [path for path in sorted(DOCS.rglob("*.md")) if ">>> " in path.read_text(encoding="utf-8")]
 
 
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
+def test_there_are_pages_with_examples():
+    assert {"densities.md", "hidden.md", "scikit-learn.md"} <= {page.name for page in PAGES}
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_print_what_the_page_shows(page):
-    text = page.read_text(encoding="utf-8")
+    # The end of a block is the end of what is printed.
+    text = re.sub(r"^ *```.*$", "", page.read_text(encoding="utf-8"), flags=re.M)
     example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     failures: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=failures.append)

@@ -42,10 +42,12 @@ _NAMES = {
 }
 _HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", "load", "read", "read_sequences", *_HOMES]
+__all__ = ["__version__", "load", "plot", "read", "read_sequences", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("softcount.plot")
     if name not in _HOMES:
         raise AttributeError(f"module 'softcount' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,43 @@
+"""How the pages become a site: `make docs`."""
+
+from __future__ import annotations
+
+from softcount import __version__
+
+project = "Softcount"
+author = "The Softcount developers"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["gallery/GALLERY_HEADER.rst", "decisions/README.md"]
+
+# Headings can be linked to, and links to files of the repository are left as they are.
+myst_heading_anchors = 3
+suppress_warnings = ["myst.xref_missing", "myst.header"]
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "write_computation_times": False,  # that page loads from elsewhere
+    "show_memory": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Softcount"
+html_show_sourcelink = False
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}

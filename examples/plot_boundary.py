@@ -1,0 +1,16 @@
+"""
+Where one class ends
+====================
+
+Naive Bayes with a variance for each class has curved boundaries. Columns that are
+not drawn are missing, which is no evidence.
+"""
+
+from sklearn.datasets import load_iris
+
+import softcount as sc
+from softcount.plot import BoundaryDisplay
+
+data = load_iris(as_frame=True)
+model = sc.NaiveBayes().fit(data.data, data.target_names[data.target])
+BoundaryDisplay.from_estimator(model, data.data, columns=("petal length (cm)", "petal width (cm)"))

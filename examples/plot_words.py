@@ -1,0 +1,21 @@
+"""
+Words that mark a class
+=======================
+
+Text is a column like any other. Words are ranked by how much better the counts are explained by a
+rate of the class's own.
+"""
+
+import softcount as sc
+from softcount.plot import MarkingWordsDisplay
+
+messages = [
+    "win a prize now, call to claim",
+    "claim your free prize today",
+    "free entry to win a prize",
+    "dinner at eight, see you",
+    "see you at dinner then",
+    "are you home at eight",
+]
+model = sc.NaiveBayes(kinds="text").fit(messages, ["spam", "spam", "spam", "ham", "ham", "ham"])
+MarkingWordsDisplay.from_estimator(model, n=5)

@@ -1,0 +1,161 @@
+"""Displays draw what the model's own tables say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import softcount as sc
+from softcount import plot
+from softcount.demo import table_path
+from softcount.errors import DataError
+
+matplotlib.use("Agg")
+
+BICYCLES = str(table_path())
+X, Y = load_iris(return_X_y=True)
+MESSAGES = ["win a prize now", "claim your free prize", "dinner at eight", "see you at dinner", "free entry to win"]
+LABELS = ["spam", "spam", "ham", "ham", "spam"]
+
+
+@pytest.fixture(scope="module")
+def known():
+    return sc.NaiveBayes().fit(BICYCLES, "type")
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    return sc.Mixture("auto", kinds={"type": "ignore"}, n_init=2, random_state=0).fit(BICYCLES)
+
+
+@pytest.fixture(scope="module")
+def bells():
+    return sc.GaussianMixture(3, random_state=0).fit(X)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def every_display(known, hidden, bells):
+    text = sc.NaiveBayes(kinds="text").fit(MESSAGES, LABELS)
+    net = sc.BayesNet([("a", "b"), ("a", "c")]).fit({"a": [0, 1, 1], "b": [0, 1, 0], "c": [1, 1, 0]})
+    return {
+        plot.InfluenceDisplay: (known, None, {}),
+        plot.ExplanationDisplay: (known, BICYCLES, {}),
+        plot.SelectionDisplay: (hidden, None, {}),
+        plot.TraceDisplay: (hidden, None, {}),
+        plot.AnomalyDisplay: (hidden, BICYCLES, {}),
+        plot.ProfileDisplay: (hidden, None, {}),
+        plot.DensityDisplay: (known, None, {"column": "price"}),
+        plot.EllipseDisplay: (bells, X, {}),
+        plot.BoundaryDisplay: (sc.NaiveBayes().fit(X, Y), X, {"columns": (2, 3)}),
+        plot.MarkingWordsDisplay: (text, None, {}),
+        plot.NetworkDisplay: (net, None, {}),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::softcount.DataWarning")
+def test_every_display_keeps_to_the_habits_of_scikit_learn(known, hidden, bells):
+    import matplotlib.pyplot as plt
+
+    made = every_display(known, hidden, bells)
+    assert {kind.__name__ for kind in made} == set(plot.__all__)
+    for kind, (model, rows, how) in made.items():
+        figure, ax = plt.subplots()
+        shown = kind.from_estimator(model, rows, **how, ax=ax)
+        assert shown.ax_ is ax and shown.figure_ is figure and shown.table.num_rows > 0
+        assert shown.ax_.has_data() or ax.texts, kind
+        again = shown.plot()
+        assert again is shown and shown.ax_ is not ax
+        plt.close("all")
+
+
+def test_the_bars_are_the_influence(known):
+    shown = plot.InfluenceDisplay.from_estimator(known)
+    wanted = known.influence().column("influence").to_pylist()
+    assert [bar.get_width() for bar in shown.ax_.patches] == pytest.approx(wanted)
+    assert [tick.get_text() for tick in shown.ax_.get_yticklabels()] == known.influence().column("column").to_pylist()
+
+
+def test_the_waterfall_ends_where_the_log_odds_are(known):
+    row = {"gears": [20], "price": [900.0], "brakes": ["rim"]}
+    shown = plot.ExplanationDisplay.from_estimator(known, row)
+    *parts, total = shown.ax_.patches
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in parts]
+    assert ends[0][0] == 0
+    assert all(before[1] == pytest.approx(after[0], abs=1e-12) for before, after in pairwise(ends))
+    first, second = np.sort(known.predict_log_proba(row)[0])[:-3:-1]
+    assert ends[-1][1] == pytest.approx(total.get_width()) == pytest.approx(first - second, abs=1e-9)
+
+
+def test_ellipses_hold_half_and_ninety_five_in_a_hundred_of_what_is_drawn(bells):
+    drawn, labels = bells.sample(20_000, random_state=0)
+    shown = plot.EllipseDisplay.from_estimator(bells, X, columns=(0, 1))
+    for line in shown.table.to_pylist():
+        points = drawn[labels == line["component"]][:, :2] - [line["x"], line["y"]]
+        turn = np.radians(line["angle"])
+        along = points @ [np.cos(turn), np.sin(turn)] / line["long"]
+        across = points @ [-np.sin(turn), np.cos(turn)] / line["short"]
+        assert np.mean(along**2 + across**2 <= 1) == pytest.approx(line["level"], abs=0.015)
+
+
+@pytest.mark.parametrize("shape", ["full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"])
+def test_every_shape_of_covariance_has_its_ellipses(shape):
+    model = sc.GaussianMixture(2, shape, n_init=2, random_state=0).fit(X)
+    shown = plot.EllipseDisplay.from_estimator(model, X, columns=(1, 2))
+    spread = {"full": lambda c: c[0][1:3, 1:3], "tied": lambda c: c[1:3, 1:3], "diag": lambda c: np.diag(c[0][1:3])}
+    first = shown.table.to_pylist()[0]
+    if shape in spread:
+        values = np.linalg.eigvalsh(spread[shape](model.covariances_))
+        assert [first["short"], first["long"]] == pytest.approx(np.sqrt(values * 2 * np.log(2)), rel=1e-9)
+    assert first["long"] >= first["short"] > 0
+
+
+def test_the_regions_are_what_the_model_predicts():
+    model = sc.NaiveBayes().fit(X[:, 2:], Y)
+    shown = plot.BoundaryDisplay.from_estimator(model, X[:, 2:])
+    grid = np.stack([shown.table["x"].to_numpy(), shown.table["y"].to_numpy()], axis=1)
+    np.testing.assert_array_equal(shown.table["class"].to_numpy(), model.predict(grid))
+
+
+def test_densities_of_a_class_integrate_to_nearly_one(known):
+    shown = plot.DensityDisplay.from_estimator(known, column="weight_kg")
+    table = shown.table.to_pandas()
+    for _, mine in table.groupby("class"):
+        assert np.trapezoid(mine["density"], mine["value"]) == pytest.approx(1, abs=0.02)
+    levels = plot.DensityDisplay.from_estimator(known, column="brakes").table.to_pandas()
+    assert levels.groupby("class")["density"].sum().to_numpy() == pytest.approx(1, rel=1e-12)
+
+
+def test_the_best_number_of_classes_is_marked(hidden):
+    shown = plot.SelectionDisplay.from_estimator(hidden)
+    line, marked = shown.ax_.lines
+    assert marked.get_xdata()[0] == len(hidden.weights_)
+    assert marked.get_ydata()[0] == max(line.get_ydata())
+
+
+def test_names_from_data_begin_no_formula_and_send_no_escapes():
+    table = {"$\\frac{a$": ["x", "y", "x", "y"] * 5, "b\x1b[31m": [1.0, 2.0, 1.5, 2.5] * 5}
+    model = sc.NaiveBayes().fit(table, ["<b>", "c"] * 10)
+    shown = plot.InfluenceDisplay.from_estimator(model)
+    shown.figure_.canvas.draw()
+    labels = {tick.get_text() for tick in shown.ax_.get_yticklabels()}
+    assert labels == {"\\$\\frac{a\\$", "b\\x1b[31m"}
+
+
+def test_what_cannot_be_drawn_is_said(known):
+    with pytest.raises(DataError, match="no row 600"):
+        plot.ExplanationDisplay.from_estimator(known, {"gears": [20]}, row=600)
+    with pytest.raises(DataError, match="two columns"):
+        plot.EllipseDisplay.from_estimator(sc.GaussianMixture(2, random_state=0).fit(X[:, :1]))
+    with pytest.raises(DataError, match="give the rows"):
+        plot.BoundaryDisplay.from_estimator(known)
