@@ -42,7 +42,7 @@ _NAMES = {
 }
 _HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", "load", "plot", "read", "read_sequences", *_HOMES]
+__all__ = ["__version__", "load", "read", "read_sequences", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

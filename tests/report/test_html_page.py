@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 from base64 import b64encode
 
 import pytest
-from html_checks import HOSTILE, checked
 
+from html_checks import HOSTILE, checked
 from softcount.pictures.drawing import Drawing, svg_of
 from softcount.pictures.tones import DARK, LIGHT
 from softcount.pictures.visible_text import printable

@@ -260,7 +260,7 @@ class DrawnAssignment(Rule):
         self.latest: Counts | None = None
 
     def assign(self, turn: int) -> Assign:
-        return Drawing(self.seed, turn)
+        return DrawnGroups(self.seed, turn)
 
     def step(self, state: ClimbState) -> None:
         params = state.problem.estimate(self.latest or state.counts)
@@ -279,7 +279,7 @@ def hard(members: np.ndarray, start: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class DrawnGroups:
     """Every row wholly in one group drawn from its posterior; the draws depend on seed, turn and row alone."""
 
     seed: int

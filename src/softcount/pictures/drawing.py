@@ -50,7 +50,7 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Lettering:
     """A text at a place: `anchor` is which part of it stands there; `turned` is read from below."""
 
     at: Point
@@ -128,7 +128,7 @@ class Dots:
         return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
 
 
-Shape = Words | Box | Stroke | Dots
+Shape = Lettering | Box | Stroke | Dots
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Drawing:
     def text(self, x: float, y: float, said: object, tone: str = "ink", **how: object) -> None:
         """A text; `how` is its anchor, size, bold, turned."""
         told = {"anchor": "start", "size": NORMAL, **how}
-        self.shapes.append(Words((x, y), printable(said), tone, **told))  # type: ignore[arg-type]
+        self.shapes.append(Lettering((x, y), printable(said), tone, **told))  # type: ignore[arg-type]
 
     def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, told: str = "") -> None:
         """A filled rectangle."""
