@@ -152,11 +152,11 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
             fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
-            fitted = replace(fitted, notes=[*fitted.notes, *_dependences(request, fitted, table)])
             calibrated = None if fitted.calibration is None else request.calibrate
             tried = _evaluated(request, asked, table, threads, calibrated)
             if request.model == "auto":
                 fitted, tried = _decided(request, fitted, table, threads, tried)
+            fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
         return fitted, tried, table.n_rows or 0, beside
 
 
@@ -171,11 +171,12 @@ def _with_expert(request: FitRequest, fitted: Fitted, table: Table, asked: Decla
     return replace(request, prior=prior), again, expert_beside_data(request.expert, fitted)
 
 
-def _dependences(request: FitRequest, fitted: Fitted, table: Table) -> list[str]:
-    """A note on columns that depend on each other within the classes."""
-    from softcount.evaluate.dependent_columns import dependence_notes
+def _doubts(request: FitRequest, fitted: Fitted, table: Table, tried: Evaluation | None) -> list[str]:
+    """What speaks against the model, a note each: worse than guessing, tiny classes, dependent columns."""
+    from softcount.evaluate.model_doubts import doubts
 
-    return dependence_notes(fitted, _under_schema(request, fitted, table))
+    losses = None if tried is None else (tried.log_loss, tried.baseline_log_loss)
+    return doubts(fitted, _under_schema(request, fitted, table), losses)
 
 
 def _under_schema(request: FitRequest, fitted: Fitted, table: Table) -> Table:

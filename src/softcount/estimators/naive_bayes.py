@@ -19,6 +19,7 @@ from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.deciding import Deciding
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
+from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.tree_dependence import (
     check_dependence,
@@ -171,6 +172,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
                 from softcount.evaluate.weigh_columns import weighed
 
                 fitted = weighed(fitted, table, plan, threads, found)
+        sides = {"target": target, "labels": codes, "weights": weights}
+        self._rows = None if parts or fitted.interrupted else LearnedRows.of(table, data, sides, plan, found)
         for note in fitted.notes:
             if OUTSIDE in note:
                 warnings.warn(f"{note}.", DataWarning, stacklevel=4)
@@ -205,6 +208,25 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         self.fitted_ = fitted
         self.network_ = None
         self.classes_ = inputs.class_array(fitted.classes or [])
+
+    _rows: LearnedRows | None = None
+
+    def __getstate__(self) -> Any:
+        return {key: part for key, part in super().__getstate__().items() if key != "_rows"}
+
+    @property  # type: ignore[override]  # declared as what it shows, though it is a property there too
+    def notes_(self) -> list[str]:
+        """What the owner of the table wants to know.
+
+        What speaks against the model (that guessing would do better, tiny classes, columns that tell the class or
+        repeat each other) is looked for when this is first read: rows of up to a million cells are kept until then.
+        """
+        check_is_fitted(self, "fitted_")
+        if self._rows is not None:
+            rows, self._rows = self._rows, None
+            found = rows.doubts(self.fitted_, declared_like(self.fitted_.model.leaves), self.n_jobs)
+            self.fitted_ = replace(self.fitted_, notes=[*found, *self.fitted_.notes])
+        return list(self.fitted_.notes) if self.network_ is None else self.network_.notes_
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
@@ -250,7 +272,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         """Keep the model of both tables, or of its own without the rows of the other."""
-        mine = self.fitted_
+        mine, self._rows = self.fitted_, None
         both = joined(mine, other, self._class_plan(mine.target), sign, grow)
         both = uncalibrated(both, mine.calibration or other.calibration)
         if both.weights is not None or other.weights is not None:

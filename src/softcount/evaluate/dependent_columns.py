@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -27,6 +26,8 @@ WORTH_SAYING = 0.05
 CHANCE = 0.001
 """How often chance may show as much in any pair of the table."""
 MOST_PAIRS = 5
+ENOUGH = 10
+"""Rows of every level, or of every class, with which telling the class without a mistake is no chance."""
 REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs: --net tan"
 
 
@@ -46,7 +47,7 @@ class DependentColumns:
     def __str__(self) -> str:
         if self.same or self.follows:
             how = "says the same as" if self.same else "follows from"
-            return f"{self.second!r} {how} {self.first!r}, and naive Bayes takes it for evidence of its own."
+            return f"{self.second!r} {how} {self.first!r}, and counts twice in naive Bayes."
         return (
             f"{self.first!r} and {self.second!r} depend on each other within the classes ({self.information:.2f} nats)."
         )
@@ -57,13 +58,29 @@ def dependence_notes(fitted: Fitted, table: Table) -> list[str]:
     found = _coded(fitted, table)
     if found is None:
         return []
-    keys, counting = found
-    pairs = [_pair(counting, keys, pair) for pair in _worth_saying(dependent_pairs(counting, 0), fitted, keys)]
-    return [*_copies_of_class(counting, keys), *map(str, pairs), *([REMEDY] if pairs else [])]
+    keys, counting, apart = found
+    # A pool has members that mind such pairs, and says itself what it leaves out.
+    pairs = [] if fitted.pool is not None else _pairs(fitted, keys, counting)
+    return [*_telling_class(counting, keys, apart), *map(str, pairs), *([REMEDY] if pairs else [])]
 
 
-def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts] | None:
-    """Columns, and counts of the class (node 0) and of them; None where pairs are too many, or there is none."""
+def _pairs(fitted: Fitted, keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
+    """The most dependent pairs; of columns that say the same, each once."""
+    found: list[DependentColumns] = []
+    for pair in _worth_saying(dependent_pairs(counting, 0), fitted, keys):
+        told = _pair(counting, keys, pair)
+        if not {x.second for x in found if x.same} & {told.first, told.second}:
+            found.append(told)
+        if len(found) == MOST_PAIRS:
+            break
+    return found
+
+
+def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts, set[Key]] | None:
+    """Columns, counts of the class (node 0) and of them, and those whose numbers no two classes share a range of.
+
+    None where pairs are too many, or there is none.
+    """
     texts = set(fitted.schema.texts)
     plain = [spec for spec in fitted.schema.used if spec.key not in texts]
     fields = [spec for spec in plain if spec.kind.numeric or 1 < len(spec.levels) <= MOST_LEVELS]
@@ -74,16 +91,33 @@ def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts] | None:
     weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
     codes = np.stack([labels, *(_codes(fitted, spec, chunks, weights) for spec in fields)], axis=1)
     sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
-    return [spec.key for spec in fields], CodeCounts(codes, sizes, weights)
+    numeric = [spec for spec in fields if spec.kind.numeric]
+    apart = {spec.key for spec in numeric if _is_apart(_cells(fitted, spec, chunks), labels)}
+    return [spec.key for spec in fields], CodeCounts(codes, sizes, weights), apart
 
 
-def _copies_of_class(counting: CodeCounts, keys: Sequence[Key]) -> list[str]:
-    """Columns that tell the class one to one, which may be known only once the class is."""
+def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether each class has a range of numbers to itself, and rows enough for that to be no chance."""
+    there = np.isfinite(cells) & (labels >= 0)
+    order = np.lexsort((labels[there], cells[there]))
+    cells, labels = cells[there][order], labels[there][order]
+    sizes = np.bincount(labels)
+    met = sizes[sizes > 0]
+    changes = np.flatnonzero(np.diff(labels))
+    apart = len(changes) == len(met) - 1 and bool((cells[changes] < cells[changes + 1]).all())
+    return apart and len(met) > 1 and int(met.min()) >= ENOUGH
+
+
+def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
+    """Columns that tell the class without a mistake, which may be known only once the class is."""
     found = []
     for place, key in enumerate(keys, start=1):
         pair = dependence(counting, 0, place)
-        if pair.copy and pair.p_value * len(keys) < CHANCE and all(_follows(counting, 0, place)):
-            found.append(f"{key!r} says the same as the class. If it is not known before: --kind {key}=ignore")
+        sure = pair.copy and pair.p_value * len(keys) < CHANCE
+        forth, back = _follows(counting, 0, place) if sure else (False, False)
+        if key in apart or (back and (forth or counting.sizes[place] * ENOUGH <= pair.weight)):
+            how = "says the same as the class" if forth and back else "gives the class away, without a mistake"
+            found.append(f"{key!r} {how}. If it is not known before: --kind {key}=ignore")
     return found
 
 
@@ -93,10 +127,14 @@ def _follows(counting: CodeCounts, a: int, b: int) -> tuple[bool, bool]:
     return bool(seen.sum(axis=1).max() <= 1), bool(seen.sum(axis=0).max() <= 1)
 
 
+def _cells(fitted: Fitted, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
+    store, slot = fitted.schema.places[spec.key]
+    return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+
+
 def _codes(fitted: Fitted, spec: Field, chunks: Sequence[Chunk], weights: np.ndarray) -> np.ndarray:
     """A column as numbers of levels, -1 where it is missing or has a level that the model does not know."""
-    store, slot = fitted.schema.places[spec.key]
-    cells = np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+    cells = _cells(fitted, spec, chunks)
     if not spec.kind.numeric:
         own = cells.astype(np.int64)
         return np.where(own > len(spec.levels), 0, own) - 1
@@ -105,17 +143,16 @@ def _codes(fitted: Fitted, spec: Field, chunks: Sequence[Chunk], weights: np.nda
     return np.where(there, np.searchsorted(edges, cells), -1)
 
 
-def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> list[Dependence[int]]:
-    """The first pairs that say enough of each other, by more than chance; those of one block are modelled together."""
+def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> Iterator[Dependence[int]]:
+    """The pairs that say enough of each other, by more than chance; those of one block are modelled together."""
     block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
-    found = (
+    return (
         pair
         for pair in pairs
         if pair.information >= WORTH_SAYING
         and pair.p_value * len(pairs) < CHANCE
         and block.get(keys[pair.a - 1]) != block.get(keys[pair.b - 1])
     )
-    return list(islice(found, MOST_PAIRS))
 
 
 def _pair(counting: CodeCounts, keys: Sequence[Key], pair: Dependence[int]) -> DependentColumns:

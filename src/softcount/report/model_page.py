@@ -282,6 +282,8 @@ def fit_page(report: FitReport) -> Page:
     page = Page()
     _add_table(page, report)
     page.heading(headline(fitted))
+    first = _said_first(fitted)
+    page.line(*first)
     if fitted.classes is None:
         _add_search(page, report)
     else:
@@ -294,9 +296,18 @@ def fit_page(report: FitReport) -> Page:
     if report.beside is not None:
         add_expert(page, report.beside)
     add_missing(page, fitted)
-    add_notes(page, fitted.notes)
+    add_notes(page, [note for note in fitted.notes if note not in first])
     _add_saved(page, report)
     return page
+
+
+def _said_first(fitted: Fitted) -> list[str]:
+    """What is said before any figure: that guessing would do better."""
+    if fitted.classes is None:
+        return []
+    from softcount.evaluate.model_doubts import WORSE
+
+    return [note for note in fitted.notes if note.startswith(WORSE)]
 
 
 def add_tried(page: Page, fitted: Fitted) -> None:

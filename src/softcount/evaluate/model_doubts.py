@@ -1,0 +1,110 @@
+"""What the owner of a classifier should know before trusting it: guessing that is better, tiny classes, twins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softcount.evaluate.calibrate import HeldOut, held_out, log_loss
+from softcount.evaluate.dependent_columns import MOST_CELLS, dependence_notes
+from softcount.fitted.fitted_model import Fitted
+from softcount.learn.plan import Plan
+from softcount.numerics.late_scipy import entr
+from softcount.run.base import Runner
+from softcount.sources.wording import and_others
+from softcount.table import Table
+from softcount.table.chunk import Split
+
+FEW_ROWS = 5
+"""Rows of a class below which little is learned of it, and nothing can be checked."""
+WORSE = "worse than guessing"
+"""How the first of all doubts begins."""
+DEPENDENT = ("says the same as", "follows from", "depend on each other")
+FOLDS = 5
+
+
+def doubts(fitted: Fitted, table: Table, losses: tuple[float, float] | None) -> list[str]:
+    """The doubts about a model of known classes; the table is read under its schema, with its labels.
+
+    `losses` are the log-losses, on rows held out, of the model and of saying how frequent the classes are.
+    """
+    columns = dependence_notes(fitted, table)
+    sizes = class_notes(fitted)
+    return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
+
+
+def looked_for(
+    fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None
+) -> list[str]:
+    """The same where nobody has tried the model on rows held out yet; of a large table only how large classes are.
+
+    `classes` are those of coded labels.
+    """
+    if (table.n_rows or MOST_CELLS) * max(1, len(fitted.schema.used)) > MOST_CELLS:
+        return class_notes(fitted)
+    if fitted.pool is not None:
+        return doubts(fitted, table, (fitted.pool.log_loss, _guessing(fitted.group_rows)))
+    if fitted.weights is not None or fitted.linear is not None or fitted.n_groups < 2:
+        return doubts(fitted, table, None)
+    held = held_out(table, plan, runner, Split(FOLDS, 0), classes)
+    return doubts(fitted, table, None if held is None else _losses(held[0]))
+
+
+def _losses(held: HeldOut) -> tuple[float, float]:
+    return log_loss(held), _guessing(np.bincount(held.labels, held.weights))
+
+
+def _guessing(rows: np.ndarray) -> float:
+    """The log-loss of saying how frequent classes of so many rows are."""
+    return float(entr(rows / rows.sum()).sum())
+
+
+def class_notes(fitted: Fitted) -> list[str]:
+    """Classes of which there are too few rows, or as many as rows."""
+    rows, names = fitted.group_rows, fitted.names
+    if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
+        return [
+            f"the target has {len(rows):,} different values in {rows.sum():,.0f} rows: it may be a number or an "
+            "identifier rather than classes. Name another, or put its values into few classes first."
+        ]
+    single = [names[g] for g in np.flatnonzero(rows <= 1)]
+    few = [names[g] for g in np.flatnonzero((rows > 1) & (rows < FEW_ROWS))]
+    return [
+        *_sized(single, "one row", "nothing of it can be checked on rows held out"),
+        *_sized(few, f"fewer than {FEW_ROWS} rows", "what is said of it rests on those"),
+    ]
+
+
+def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
+    if not names:
+        return []
+    who = f"class {names[0]!r} has" if len(names) == 1 else f"{len(names)} classes have {'each ' * (size == 'one row')}"
+    listed = "" if len(names) == 1 else f" ({and_others(names)})"
+    return [f"{who.rstrip()} {size}{listed}: {so if len(names) == 1 else so.replace('of it', 'of them')}."]
+
+
+def worse_notes(fitted: Fitted, losses: tuple[float, float] | None, others: Sequence[str]) -> list[str]:
+    """That saying how frequent the classes are does better than the model, why that may be, and what to try."""
+    if losses is None or not losses[0] > losses[1]:
+        return []
+    return [
+        f"{WORSE}: log-loss {losses[0]:.4g} on rows held out, where saying how frequent the classes are has "
+        f"{losses[1]:.4g}. {_cause(fitted, others)}"
+    ]
+
+
+def _cause(fitted: Fitted, others: Sequence[str]) -> str:
+    """The likeliest reason for that, and the remedy."""
+    rows = fitted.group_rows
+    if fitted.pool is not None:
+        return "These columns may not tell the classes at all, or there are too few rows to see how."
+    if rows.sum() < 2 * FEW_ROWS * len(rows):
+        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try Classifier (--model auto)."
+    if any(said in note for note in others for said in DEPENDENT):
+        return (
+            "Likeliest cause: columns that depend on each other (below) are counted as if each were evidence of its "
+            "own. Try Classifier (--model auto), or leave some out."
+        )
+    return "Likeliest cause: numbers that are not shaped as taken. Try Classifier (--model auto), or kinds='auto'."
