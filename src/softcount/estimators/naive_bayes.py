@@ -214,8 +214,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     def __getstate__(self) -> Any:
         return {key: part for key, part in super().__getstate__().items() if key != "_rows"}
 
-    @property  # type: ignore[override]  # declared as what it shows, though it is a property there too
-    def notes_(self) -> list[str]:
+    @property
+    def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
         """What the owner of the table wants to know.
 
         What speaks against the model (that guessing would do better, tiny classes, columns that tell the class or
