@@ -62,7 +62,7 @@ endif
 endif
 
 clean:
-	@rm -rf .venv .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/generated
+	@rm -rf .venv .browser .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/generated
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made again when what it holds should change, or when the folder was copied from elsewhere.

@@ -21,6 +21,7 @@ COMMANDS = {
     "schema": "Say how a table is read: the kind of each column, and why.",
     "explain": "Say why a row got its class, column by column.",
     "query": "Ask for the distribution of one column, given others.",
+    "explore": "Write a page to play with a model, any column from any others.",
     "sample": "Draw new rows from a model.",
     "generate": "Write new text or sequences from a chain.",
     "density": "Say which density fits a column of a table, and draw it.",

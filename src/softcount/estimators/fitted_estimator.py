@@ -15,6 +15,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports, arrow_table
 from softcount.estimators.inputs import Answer, attribute
+from softcount.estimators.pages_above import explored
 from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
@@ -213,6 +214,14 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
     def influence_(self) -> dict[Key, float]:
         """How far the classes depart from the whole table in each column, in nats; the largest first."""
         return dict(self.fitted_.influence())
+
+    def explore(self, X: Any = None) -> Any:
+        """A page to play with the model, any column from any others: `model.explore().save("explore.html")`.
+
+        The first rows of X, where it is given, go into the page and can be loaded there.
+        """
+        check_is_fitted(self, "fitted_")
+        return explored(self.fitted_, rows=None if X is None else self._closed(X)[1])
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families.capabilities import Capabilities
-from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Kind
 
@@ -112,6 +112,14 @@ class Answering(Capabilities):
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
         """(groups x columns) means and (groups x columns x columns) covariances of columns that are normal in every
         group as they stand; None where they are not."""
+        return None
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """Its log-density in every group, up to what no group changes, as a formula that needs no special function.
+
+        It is for places where there is no NumPy: `form` is the formula's name, the rest are its numbers by group. None
+        where there is no such formula.
+        """
         return None
 
     # -- surprise

@@ -12,7 +12,7 @@ from softcount.families.base import Family, register, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.number_facts import NumberFacts
-from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import gammainc
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.numerics.twofold import Twofold, stack
@@ -128,6 +128,9 @@ class GammaFamily(Family):
         with np.errstate(over="ignore", invalid="ignore"):
             scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
         return np.where(np.isnan(x), 0.0, scored)
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        return {"form": "gamma", "mean": params["mean"], "shape": params["shape"], "top": height(params["shape"])}
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, apart = _moments(stats)

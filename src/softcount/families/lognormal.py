@@ -12,7 +12,7 @@ from softcount.families.base import Family, register
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
 from softcount.families.number_facts import NumberFacts
-from softcount.families.setting import Params, Setting
+from softcount.families.setting import ClosedForm, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Kind
 
@@ -56,6 +56,10 @@ class LogNormal(Normal):
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
         return Normal.cdf(self, params, np.log(x)) if x > 0 else np.zeros(len(params["mean"]))
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        found = Normal.closed_form(self, params)
+        return None if found is None else found | {"of": "log"}
 
     # -- what it says
 

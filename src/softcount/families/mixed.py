@@ -17,7 +17,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardised
 from softcount.families.number_facts import FEW_ROWS, NumberFacts
 from softcount.families.part_starts import WITHIN, fitted_parts
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import ndtr
 from softcount.numerics.logspace import softmax_rows
 from softcount.numerics.rounding import NARROW, least_share
@@ -319,6 +319,16 @@ class Mixed(Family):
     def cdf(self, params: Params, x: float) -> np.ndarray:
         below = ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
         return np.asarray((params["share"] * below).sum(axis=1))
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        wide = self._wide(params)
+        return self, {"share": wide["share"], "mean": wide["mean"][..., 0], "variance": wide["variance"][..., 0]}
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        mean, spread = params["mean"], np.sqrt(params["variance"])
+        return (
+            {"form": "parts", "share": params["share"], "mean": mean, "deviation": spread} if mean.ndim == 2 else None
+        )
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         return None

@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, stack, two_sum
@@ -366,6 +366,11 @@ class Normal(Family):
             return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
         return np.asarray(ndtr(z))
 
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        if "freedom" in params:
+            return student_form(params)
+        return {"form": "normal", "mean": params["mean"], "deviation": np.sqrt(params["variance"])}
+
     # -- what it says
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
@@ -464,6 +469,13 @@ def student_score(column: np.ndarray, params: Params) -> np.ndarray:
         top = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
     top = np.where(np.isinf(freedom), -HALF_LOG_2PI, top)
     return np.where(np.isnan(column)[:, None], 0.0, top - log_deviation - tail)
+
+
+def student_form(params: Params) -> ClosedForm:
+    """Student's t as a formula; where the freedom is endless it is normal."""
+    numbers = {name: params[name] for name in ("mean", "freedom")}
+    top = student_score(params["mean"], params).diagonal()  # at the middle of every group
+    return {"form": "student", **numbers, "deviation": np.sqrt(params["spread"]), "top": top}
 
 
 _HEIGHTS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5]

@@ -15,7 +15,7 @@ import numpy as np
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, spoken
 from softcount.families.categorical import divergence_of_shares, imagined_counts
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
@@ -175,13 +175,10 @@ class PointCounts(Family):
     # -- scoring
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        edges, shares, beyond = params["edges"][0], params["probability"], params["beyond"]
+        edges, shares = params["edges"][0], params["probability"]
         if len(edges) < 2:
             return np.zeros((len(column), len(shares)))
-        with np.errstate(divide="ignore"):
-            inside = np.log(shares) + _inside(params)
-            tails = np.log(shares[:, [0, -1]]) + np.log(beyond)[:, None] - np.log(_reach(edges))
-        table = np.concatenate([tails[:, :1], inside, tails[:, 1:], np.zeros((len(shares), 1))], axis=1).T
+        table = np.concatenate([_heights(params), np.zeros((len(shares), 1))], axis=1).T
         cell = np.searchsorted(edges, column, side="right")
         cell[column == edges[-1]] -= 1
         missing = np.isnan(column)
@@ -191,6 +188,12 @@ class PointCounts(Family):
             if out.any():
                 scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
         return np.asarray(scored)
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        edges = params["edges"][0]
+        if len(edges) < 2:
+            return None
+        return {"form": "steps", "edges": edges, "reach": _reach(edges), "heights": _heights(params)}
 
     def public(self, params: Params, setting: Setting) -> Params:
         return {name: params[name] for name in ("probability", "edges", "beyond")}
@@ -308,6 +311,15 @@ def _inside(params: Params) -> np.ndarray:
         logs[..., 0] += np.log1p(-beyond)
         logs[..., -1] += np.log1p(-beyond)
     return np.asarray(logs)
+
+
+def _heights(params: Params) -> np.ndarray:
+    """(groups x cells) log-densities, before the first cell that at its edge and after the last one likewise."""
+    edges, shares, beyond = params["edges"][0], params["probability"], params["beyond"]
+    with np.errstate(divide="ignore"):
+        inside = np.log(shares) + _inside(params)
+        tails = np.log(shares[:, [0, -1]]) + np.log(beyond)[:, None] - np.log(_reach(edges))
+    return np.concatenate([tails[:, :1], inside, tails[:, 1:]], axis=1)
 
 
 def _reach(edges: np.ndarray) -> float:

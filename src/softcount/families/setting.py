@@ -12,6 +12,8 @@ from softcount.table.schema import Key
 
 How = Literal["ml", "map", "mean", "predictive"]
 Line = Literal["plain", "log", "share", "shares", "covariance"]
+ClosedForm = dict[str, Any]
+"""A log-density in every group by the name of its formula and the numbers in it."""
 Params = dict[str, np.ndarray]
 Hyper = dict[str, np.ndarray]
 HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")

@@ -13,7 +13,7 @@ from softcount.families.base import FAMILIES, Family, register, scalar_prior, sp
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, entr, xlog1py, xlogy
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.table.schema import Key, Kind
@@ -207,11 +207,21 @@ class Spiked(Family):
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         rest = {name: value for name, value in params.items() if name != "spike"}
         beside = self.inner.score(self._beside(column), rest, self._within(setting))
-        with np.errstate(divide="ignore"):
-            at = np.log(params["spike"]) - np.log(self.rounding)
-            off = np.log1p(-params["spike"])
+        at, off = self._logs(params)
         scored = np.where((column == self.at)[:, None], at, off + beside)
         return np.where(np.isnan(column)[:, None], 0.0, scored)
+
+    def _logs(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """What a number at the spike scores, and what any other scores besides its own density."""
+        with np.errstate(divide="ignore"):
+            return np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        inner = self.inner.closed_form({name: value for name, value in params.items() if name != "spike"})
+        if inner is None:
+            return None
+        at, off = self._logs(params)
+        return {"form": "spike", "at": self.at, "on": at, "off": off, "inner": inner}
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         beside = self.inner.draw(params, groups, rng)

@@ -13,9 +13,17 @@ from softcount.families.base import Family, register, spoken
 from softcount.families.capabilities import Labels
 from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, Normal, moments, scale_evidence, standardised, student_score
+from softcount.families.normal import (
+    HALF_LOG_2PI,
+    Normal,
+    moments,
+    scale_evidence,
+    standardised,
+    student_form,
+    student_score,
+)
 from softcount.families.number_facts import NumberFacts
-from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import stdtrit
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
 from softcount.numerics.twofold import Twofold, concatenate, stack
@@ -169,6 +177,9 @@ class Student(Family):
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         return student_score(column, params)
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        return student_form(params)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """With the hidden weights: twice the half of the freedom is the shape of their own distribution."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
-from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
 from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Kind
 
@@ -124,3 +124,10 @@ class Totals(Family):
             return Family.score(self, column, params, setting)
         x = column[:, None]
         return np.where(np.isnan(x), 0.0, self.predicted(np.where(np.isnan(x), 0.0, x), *after))
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """A straight line, unless it is predictive."""
+        if self.after(params) is not None:
+            return None
+        start, slope = self.natural(params).T
+        return {"form": "line", "start": start, "slope": slope}

@@ -1,0 +1,171 @@
+// What is given, in words: in the address of the page, as a command, as Python; and what of it is impossible.
+
+/** The levels or bars that evidence allows, by place. */
+const chosenCells = (e) => [...e.cells.keys()].filter((c) => e.cells[c]);
+
+/** A set of cells; null where it says nothing, because all or none are in it. */
+function cellsOf(size, chosen) {
+  const cells = new Uint8Array(size);
+  for (const c of chosen) cells[c] = 1;
+  const count = cells.reduce((a, b) => a + b, 0);
+  return count && count < size ? { cells } : null;
+}
+
+const shortNumber = (x) => String(Number(x.toPrecision(6)));
+
+/** A bar in words. Bars of whole numbers say which numbers they hold. */
+function barName(variable, c) {
+  const { edges, whole } = variable;
+  if (c === 0) return whole ? `up to ${shortNumber(edges[0])}` : `at most ${shortNumber(edges[0])}`;
+  if (c === edges.length) return `above ${shortNumber(edges[c - 1])}`;
+  const low = whole ? edges[c - 1] + 1 : edges[c - 1];
+  return low === edges[c] ? shortNumber(low) : `${shortNumber(low)} to ${shortNumber(edges[c])}`;
+}
+
+const cellName = (variable, c) => (variable.kind === "number" ? barName(variable, c) : variable.levels[c]);
+
+/** The ends of a run of bars, infinite where it is open; null where the bars are no run. */
+function rangeOf(variable, chosen) {
+  const first = chosen[0];
+  const last = chosen[chosen.length - 1];
+  if (last - first + 1 !== chosen.length) return null;
+  return [first === 0 ? -Infinity : variable.edges[first - 1], last === variable.edges.length ? Infinity : variable.edges[last]];
+}
+
+/** What is given of a variable, for people. */
+function saidEvidence(variable, e) {
+  if ("text" in e) return e.text.length > 40 ? `${e.text.slice(0, 40)}…` : e.text;
+  if ("value" in e) return `= ${e.value}`;
+  const chosen = chosenCells(e);
+  if (variable.kind === "number") {
+    const range = rangeOf(variable, chosen);
+    if (range && range[0] === -Infinity) return `at most ${shortNumber(range[1])}`;
+    if (range && range[1] === Infinity) return `above ${shortNumber(range[0])}`;
+    if (range && chosen.length > 1) return `${shortNumber(variable.whole ? range[0] + 1 : range[0])} to ${shortNumber(range[1])}`;
+  }
+  if (chosen.length > variable.size / 2 && chosen.length > 2) {
+    const others = [...e.cells.keys()].filter((c) => !e.cells[c]);
+    return `not ${others.map((c) => cellName(variable, c)).join(" or ")}`;
+  }
+  return chosen.map((c) => cellName(variable, c)).join(" or ");
+}
+
+// -- the state in the page's address, by names
+
+const escaped = (text) => encodeURIComponent(text).replace(/[!.'()*~]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
+
+function addressOf(variables, evidence) {
+  const parts = [];
+  evidence.forEach((e, at) => {
+    if (!e) return;
+    const variable = variables[at];
+    let said;
+    if ("text" in e) said = `"${escaped(e.text)}`;
+    else if ("value" in e) said = `=${e.value}`;
+    else if (variable.kind === "number") said = `[${chosenCells(e).map((c) => `${variable.edges[c - 1] ?? ""}:${variable.edges[c] ?? ""}`).join("|")}`;
+    else said = chosenCells(e).map((c) => escaped(variable.levels[c])).join("|");
+    parts.push(`${escaped(variable.name)}=${said}`);
+  });
+  return parts.join("&");
+}
+
+/** The evidence that an address tells; names and levels that the model does not have are passed over. */
+function evidenceIn(address, variables) {
+  const found = new Array(variables.length).fill(null);
+  for (const part of address.split("&")) {
+    const cut = part.indexOf("=");
+    if (cut < 0) continue;
+    try {
+      const name = decodeURIComponent(part.slice(0, cut));
+      const at = variables.findIndex((variable) => variable.name === name);
+      if (at >= 0) found[at] = evidenceFrom(variables[at], part.slice(cut + 1));
+    } catch {
+      continue; // no address of ours
+    }
+  }
+  return found;
+}
+
+function evidenceFrom(variable, said) {
+  if (variable.kind === "text") return said.startsWith('"') || said.startsWith("%22") ? { text: decodeURIComponent(said.replace(/^("|%22)/, "")) } : null;
+  if (variable.kind === "number" && said.startsWith("=")) return Number.isFinite(Number(said.slice(1))) ? { value: Number(said.slice(1)) } : null;
+  if (variable.kind === "number") {
+    if (variable.exact) return null;
+    const bars = [...Array(variable.size).keys()];
+    const spans = decodeURIComponent(said).replace(/^\[/, "").split("|");
+    return cellsOf(variable.size, bars.filter((c) => spans.includes(`${variable.edges[c - 1] ?? ""}:${variable.edges[c] ?? ""}`)));
+  }
+  const names = said.split("|").map(decodeURIComponent);
+  return cellsOf(variable.size, [...variable.levels.keys()].filter((c) => names.includes(variable.levels[c])));
+}
+
+// -- as a command, and as Python
+
+const shellWord = (text) => (/^[\w./=:-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
+const pythonText = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const pythonNumber = (x) => (x === Infinity ? 'float("inf")' : x === -Infinity ? '-float("inf")' : String(x));
+
+/** How the library is told the same; the names of those it cannot be told, which a star of columns takes one by one. */
+function asQuestion(variables, evidence, asked, sets) {
+  const shell = [];
+  const python = [];
+  const left = [];
+  evidence.forEach((e, at) => {
+    const variable = variables[at];
+    if (!e || at === asked) return;
+    const told = "text" in e ? [e.text, pythonText(e.text)] : "value" in e ? [String(e.value), String(e.value)] : toldCells(variable, e, sets);
+    if (!told) {
+      left.push(variable.name);
+      return;
+    }
+    shell.push(`--given ${shellWord(`${variable.name}=${told[0]}`)}`);
+    python.push(`${pythonText(variable.name)}: ${told[1]}`);
+  });
+  return { shell, python, left };
+}
+
+function toldCells(variable, e, sets) {
+  const chosen = chosenCells(e);
+  if (variable.kind === "number") {
+    const range = sets && rangeOf(variable, chosen);
+    if (!range) return null;
+    const low = variable.whole ? range[0] + 1 : range[0];
+    const end = (x) => (Number.isFinite(x) ? String(x) : x > 0 ? "1e300" : "-1e300");
+    return [`${end(low)}..${end(range[1])}`, `(${end(low)}, ${end(range[1])})`];
+  }
+  const words = chosen.map((c) => (variable.python ? variable.python[c] : pythonText(variable.levels[c])));
+  if (chosen.length > 1 && !sets) return null;
+  return [chosen.map((c) => variable.levels[c]).join("|"), chosen.length > 1 ? `[${words.join(", ")}]` : words[0]];
+}
+
+// -- what cannot be
+
+const MOST_TRIES = 4000;
+
+/** The fewest things given that are impossible together, by place; of several such sets one. */
+function conflict(engine, evidence) {
+  const given = evidence.map((e, at) => (e ? at : -1)).filter((at) => at >= 0);
+  const only = (places) => evidence.map((e, at) => (places.includes(at) ? e : null));
+  let tries = 0;
+  for (let size = 1; size <= given.length; size++)
+    for (const places of choices(given, size)) {
+      if (++tries > MOST_TRIES) return shrunk(engine, given, only);
+      if (!engine.possible(only(places))) return places;
+    }
+  return given;
+}
+
+function* choices(items, size, from = 0) {
+  if (size === 0) yield [];
+  else for (let i = from; i <= items.length - size; i++) for (const rest of choices(items, size - 1, i + 1)) yield [items[i], ...rest];
+}
+
+/** A set of which nothing can be left out; where all small sets are too many to try. */
+function shrunk(engine, given, only) {
+  let left = given;
+  for (const at of given) {
+    const without = left.filter((other) => other !== at);
+    if (!engine.possible(only(without))) left = without;
+  }
+  return left;
+}

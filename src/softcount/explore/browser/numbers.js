@@ -1,0 +1,111 @@
+// Numbers of the document, sums of logarithms, and densities that need no library.
+
+const IMPOSSIBLE = -1e199; // a log-density below this stands for probability zero
+
+/** The numbers that Python packed: eight bytes each, or four. */
+function unpacked(text, narrow) {
+  const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+  return narrow ? Float64Array.from(new Float32Array(bytes.buffer)) : new Float64Array(bytes.buffer);
+}
+
+/** The logarithm of a sum, from logarithms; -Infinity where nothing is added. */
+function logSum(logs) {
+  let top = -Infinity;
+  for (const log of logs) if (log > top) top = log;
+  if (top === -Infinity) return top;
+  let total = 0;
+  for (const log of logs) total += Math.exp(log - top);
+  return top + Math.log(total);
+}
+
+/** Shares that add up to one, from logarithms; null where all of them are impossible. */
+function sharesOf(logs) {
+  const whole = logSum(logs);
+  return whole === -Infinity ? null : logs.map((log) => Math.exp(log - whole));
+}
+
+/** The share of a normal distribution below z, or above it: good to the last digits in both tails. */
+function normalShare(z, above) {
+  if (above) z = -z;
+  if (z === Infinity) return 1;
+  if (z === -Infinity) return 0;
+  const height = Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
+  if (Math.abs(z) < 5) {
+    let term = z;
+    let sum = z;
+    for (let odd = 3; Math.abs(term) > 1e-18 * Math.abs(sum) && odd < 400; odd += 2) {
+      term *= (z * z) / odd;
+      sum += term;
+    }
+    return 0.5 + height * sum;
+  }
+  const far = Math.abs(z);
+  let fraction = far;
+  for (let place = 60; place > 0; place--) fraction = far + place / fraction;
+  return z < 0 ? height / fraction : 1 - height / fraction;
+}
+
+/** The share of a normal distribution between two deviations; in the upper tail the small shares are subtracted. */
+function normalBetween(low, high) {
+  return low > 0
+    ? normalShare(low, true) - normalShare(high, true)
+    : normalShare(high, false) - normalShare(low, false);
+}
+
+const FORMS = {
+  normal: (f, x, k) => -Math.log(f.deviation[k]) - 0.5 * ((x - f.mean[k]) / f.deviation[k]) ** 2,
+  student(f, x, k) {
+    const square = ((x - f.mean[k]) / f.deviation[k]) ** 2;
+    const freedom = f.freedom[k];
+    return f.top[k] - (Number.isFinite(freedom) ? 0.5 * (freedom + 1) * Math.log1p(square / freedom) : 0.5 * square);
+  },
+  gamma(f, x, k) {
+    const ratio = x / f.mean[k];
+    return x > 0 ? f.top[k] - f.shape[k] * (ratio - 1 - Math.log(ratio)) : -Infinity;
+  },
+  line: (f, x, k) => (x < 0 ? -Infinity : x === 0 ? f.start[k] : f.start[k] + x * f.slope[k]),
+  spike: (f, x, k) => (x === f.at ? f.on[k] : f.off[k] + density(f.inner, x, k)),
+  parts(f, x, k) {
+    const parts = f.share.length / f.groups;
+    const logs = [];
+    for (let i = k * parts; i < (k + 1) * parts; i++) logs.push(Math.log(f.share[i]) + FORMS.normal(f, x, i));
+    return logSum(logs);
+  },
+  steps(f, x, k) {
+    const edges = f.edges;
+    const cells = edges.length + 1;
+    let cell = 0;
+    while (cell < edges.length && x >= edges[cell]) cell++;
+    if (x === edges[edges.length - 1]) cell--;
+    const off = Math.max(edges[0] - x, x - edges[edges.length - 1], 0);
+    return f.heights[k * cells + cell] - 2 * Math.log1p(off / f.reach);
+  },
+};
+
+/** A formula with its numbers unpacked. */
+function readForm(form, groups) {
+  if (!form) return null;
+  const found = { groups };
+  for (const [name, part] of Object.entries(form)) {
+    if (name === "inner") found[name] = readForm(part, groups);
+    else found[name] = typeof part === "string" && name !== "form" && name !== "of" ? unpacked(part) : part;
+  }
+  return found;
+}
+
+/** The log-density of one group at x, up to what no group changes. */
+function density(form, x, k) {
+  if (form.of === "log") {
+    if (!(x > 0)) return -Infinity;
+    x = Math.log(x);
+  }
+  const found = FORMS[form.form](form, x, k);
+  return found > IMPOSSIBLE ? found : -Infinity;
+}
+
+/** The bar that holds a number: a bar has its upper edge and not its lower one. */
+function barOf(edges, x) {
+  let bar = 0;
+  while (bar < edges.length && x > edges[bar]) bar++;
+  return bar;
+}

@@ -1,0 +1,486 @@
+// The page itself. All text from the model goes in as text, never as markup.
+
+function made(tag, properties = {}, ...children) {
+  const found = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) found.addEventListener(name.slice(2), value);
+    else if (name === "class") found.className = value;
+    else found.setAttribute(name, value);
+  }
+  found.append(...children.filter((child) => child !== null && child !== undefined));
+  return found;
+}
+
+function percent(share) {
+  if (share === 0 || share > 1 - 1e-9) return share ? "100 %" : "0 %";
+  if (share > 0.9995) return "> 99.9 %";
+  if (share < 0.0005) return "< 0.1 %";
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+const signed = (x) => `${x < 0 ? "−" : "+"}${Number.isFinite(x) ? Math.abs(x).toFixed(2) : "∞"}`;
+const MANY_LEVELS = 60;
+
+function startPage(engine, info) {
+  const { variables } = engine;
+  const state = { evidence: new Array(variables.length).fill(null), past: [], asked: engine.asked, against: null, mode: "one" };
+  const nothing = engine.answer(state.evidence).shares;
+  const at = (id) => document.getElementById(id);
+  const cards = variables.map((variable, place) => makeCard(variable, place));
+
+  // -- changing what is given
+
+  function change(place, e) {
+    state.past.push(state.evidence);
+    state.evidence = state.evidence.map((old, other) => (other === place ? e : old));
+    state.against = null;
+    update();
+  }
+
+  function replaceAll(evidence) {
+    state.past.push(state.evidence);
+    state.evidence = evidence;
+    state.against = null;
+    update();
+  }
+
+  function undo() {
+    if (!state.past.length) return;
+    state.evidence = state.past.pop();
+    update();
+  }
+
+  /** What a click on a level or bar does: alone, among several, or not this one. */
+  function pick(place, cell, event) {
+    const variable = variables[place];
+    const old = state.evidence[place];
+    if (variable.exact) {
+      const value = middleOf(variable, cell);
+      return change(place, old && barOf(variable.edges, old.value) === cell ? null : { value });
+    }
+    const mode = event.altKey ? "not" : event.shiftKey || event.ctrlKey || event.metaKey ? "several" : state.mode;
+    const all = [...Array(variable.size).keys()];
+    const chosen = old && old.cells ? chosenCells(old) : null;
+    if (mode === "not") {
+      const others = (chosen || all).includes(cell) ? (chosen || all).filter((c) => c !== cell) : [...chosen, cell];
+      return change(place, cellsOf(variable.size, others));
+    }
+    if (mode === "several" && chosen) {
+      const others = chosen.includes(cell) ? chosen.filter((c) => c !== cell) : [...chosen, cell];
+      return change(place, cellsOf(variable.size, others));
+    }
+    const same = chosen && chosen.length === 1 && chosen[0] === cell;
+    return change(place, same ? null : cellsOf(variable.size, [cell]));
+  }
+
+  function pickRange(place, from, to) {
+    const [low, high] = from < to ? [from, to] : [to, from];
+    change(place, cellsOf(variables[place].size, [...Array(high - low + 1).keys()].map((i) => low + i)));
+  }
+
+  // -- a card for every variable
+
+  function makeCard(variable, place) {
+    const title = made("h3", { id: `name-${place}` }, variable.name);
+    const said = made("span", { class: "said" });
+    const card = made("section", { class: `card ${variable.kind}`, "aria-labelledby": `name-${place}`, id: `card-${place}` });
+    const clear = made("button", { type: "button", class: "clear", "aria-label": `Take back what is given of ${variable.name}`, onclick: () => change(place, null) }, "×");
+    card.append(made("div", { class: "top" }, title, said, clear));
+    const found = { card, said, clear, bars: [], place };
+    if (variable.kind === "text") addDocument(found, variable);
+    else if (variable.kind === "number") addNumber(found, variable);
+    else addLevels(found, variable);
+    return found;
+  }
+
+  function addBar(card, variable, cell, ...inside) {
+    const bar = made("button", { type: "button", class: "bar", tabindex: card.bars.length ? "-1" : "0", "aria-pressed": "false" }, ...inside);
+    bar.addEventListener("click", (event) => card.dragged || pick(card.place, cell, event));
+    bar.addEventListener("keydown", (event) => barKey(card, card.bars.findIndex((other) => other.bar === bar), event));
+    card.bars.push({ bar, cell, fill: bar.querySelector(".fill"), tick: bar.querySelector(".tick"), share: bar.querySelector(".share") });
+    return bar;
+  }
+
+  function barKey(card, now, event) {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const target = event.key === "Home" ? 0 : event.key === "End" ? card.bars.length - 1 : now + (step || 0);
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      pick(card.place, card.bars[now].cell, event);
+    } else if (event.key === "Delete" || event.key === "Backspace") {
+      event.preventDefault();
+      change(card.place, null);
+    } else if ((step || event.key === "Home" || event.key === "End") && card.bars[target]) {
+      event.preventDefault();
+      const variable = variables[card.place];
+      if (event.shiftKey && variable.kind === "number" && !variable.exact) {
+        card.anchor = card.anchor ?? now;
+        pickRange(card.place, card.bars[card.anchor].cell, card.bars[target].cell);
+      } else card.anchor = null;
+      card.bars[now].bar.tabIndex = -1;
+      card.bars[target].bar.tabIndex = 0;
+      card.bars[target].bar.focus();
+    }
+  }
+
+  function addLevels(card, variable) {
+    const short = variable.levels.every((level) => level.length < 7);
+    const list = made("div", { class: short ? "levels short" : "levels", role: "group", "aria-label": `Levels of ${variable.name}` });
+    const order = [...Array(variable.size).keys()];
+    if (variable.size > MANY_LEVELS) order.sort((a, b) => nothing[card.place][b] - nothing[card.place][a]);
+    for (const cell of order.slice(0, MANY_LEVELS)) {
+      const fill = made("span", { class: `fill ${card.place === state.asked ? `class-${cell % 8}` : ""}` });
+      list.append(addBar(card, variable, cell, made("span", { class: "name" }, variable.levels[cell]), made("span", { class: "track" }, fill, made("span", { class: "tick" })), made("span", { class: "share" })));
+    }
+    card.card.append(list);
+    if (variable.size <= MANY_LEVELS) return;
+    const rest = order.slice(MANY_LEVELS).sort((a, b) => a - b);
+    const choose = made("select", { "aria-label": `Another level of ${variable.name}`, onchange: () => choose.value && change(card.place, cellsOf(variable.size, [Number(choose.value)])) },
+      made("option", { value: "" }, `${rest.length} rarer levels …`), ...rest.map((cell) => made("option", { value: String(cell) }, variable.levels[cell])));
+    card.card.append(choose);
+    card.choose = choose;
+  }
+
+  function addNumber(card, variable) {
+    const plot = made("div", { class: "plot", role: "group", "aria-label": `Bars of ${variable.name}` });
+    for (let cell = 0; cell < variable.size; cell++)
+      plot.append(addBar(card, variable, cell, made("span", { class: "fill" }), made("span", { class: "tick" })));
+    if (!variable.exact) addDragging(card, plot);
+    card.card.append(plot, made("div", { class: "axis", "aria-hidden": "true" }, ...axisLabels(variable)));
+    const box = made("input", { type: "text", inputmode: "decimal", size: "8", "aria-label": `Exact value of ${variable.name}`, placeholder: "exactly …" });
+    box.addEventListener("change", () => giveValue(card.place, box));
+    card.box = box;
+    card.card.append(made("div", { class: "exactly" }, made("label", {}, "value ", box), (card.bar = made("span", { class: "under" }))));
+  }
+
+  function giveValue(place, box) {
+    const text = box.value.trim();
+    const value = Number(text);
+    const wrong = text !== "" && (!Number.isFinite(value) || (variables[place].whole && (value < 0 || !Number.isInteger(value))));
+    box.setAttribute("aria-invalid", String(wrong));
+    if (!wrong) change(place, text === "" ? null : { value });
+  }
+
+  /** From the bar where the button went down to the one where it comes up. */
+  function addDragging(card, plot) {
+    const under = (event) => card.bars.find(({ bar }) => event.clientX >= bar.getBoundingClientRect().left && event.clientX < bar.getBoundingClientRect().right);
+    let from = null;
+    plot.addEventListener("pointerdown", (event) => {
+      from = under(event);
+      card.dragged = false;
+    });
+    plot.addEventListener("pointermove", (event) => {
+      if (!from || event.buttons !== 1) return;
+      const to = under(event);
+      if (!to || (to === from && !card.dragged)) return;
+      card.dragged = true;
+      const [low, high] = [Math.min(from.cell, to.cell), Math.max(from.cell, to.cell)];
+      for (const { bar, cell } of card.bars) bar.classList.toggle("sweep", cell >= low && cell <= high);
+      card.sweep = [low, high];
+    });
+    window.addEventListener("pointerup", () => {
+      if (from && card.dragged && card.sweep) pickRange(card.place, ...card.sweep);
+      for (const { bar } of card.bars) bar.classList.remove("sweep");
+      from = null;
+      card.sweep = null;
+      setTimeout(() => (card.dragged = false));
+    });
+  }
+
+  function addDocument(card, variable) {
+    const box = made("textarea", { rows: "6", "aria-label": `A document for ${variable.name}`, placeholder: "paste a document here" });
+    let waiting = 0;
+    box.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => change(card.place, box.value ? { text: box.value } : null), 150);
+    });
+    card.box = box;
+    card.words = made("div", { class: "words" });
+    card.card.append(box, card.words);
+  }
+
+  // -- showing what follows
+
+  function update() {
+    const begun = performance.now();
+    const { evidence } = state;
+    const found = engine.answer(evidence);
+    at("problem").hidden = found.possible;
+    document.body.classList.toggle("impossible", !found.possible);
+    for (const card of cards) showGiven(card, evidence[card.place]);
+    showChips(evidence);
+    showAddress(evidence);
+    if (found.possible) {
+      for (const card of cards) showShares(card, found.shares[card.place]);
+      showEvidence(evidence);
+      showReasons(evidence);
+      showTelling(evidence);
+      showLikeliest(evidence);
+    } else showConflict(evidence);
+    showQuestion(evidence);
+    at("undo").disabled = !state.past.length;
+    at("clear").disabled = !evidence.some(Boolean);
+    document.documentElement.dataset.took = (performance.now() - begun).toFixed(1);
+  }
+
+  function showGiven(card, e) {
+    card.card.classList.toggle("given", Boolean(e));
+    card.clear.hidden = !e;
+    const variable = variables[card.place];
+    const on = (cell) => Boolean(e) && ("value" in e ? barOf(variable.edges, e.value) === cell : Boolean(e.cells && e.cells[cell]));
+    for (const { bar, cell } of card.bars) {
+      bar.setAttribute("aria-pressed", String(on(cell)));
+      bar.classList.toggle("off", Boolean(e) && !on(cell));
+    }
+    if (card.choose) card.choose.value = "";
+    if (card.box && document.activeElement !== card.box) {
+      card.box.value = e && "value" in e ? String(e.value) : e && "text" in e ? e.text : "";
+      card.box.removeAttribute("aria-invalid");
+    }
+    if (card.bar) card.bar.textContent = e && "value" in e && !variable.form && !variable.exact ? "taken as its bar" : "";
+  }
+
+  function showShares(card, shares) {
+    if (!shares) return;
+    const variable = variables[card.place];
+    const before = nothing[card.place];
+    const number = variable.kind === "number";
+    const top = number ? Math.max(...shares, ...before) : 1;
+    for (const { bar, cell, fill, tick, share } of card.bars) {
+      fill.style.setProperty("--p", (shares[cell] / top).toFixed(5));
+      tick.style.setProperty("--p", (before[cell] / top).toFixed(5));
+      if (share) share.textContent = percent(shares[cell]);
+      const words = `${cellName(variable, cell)}: ${percent(shares[cell])}, with nothing given ${percent(before[cell])}`;
+      bar.title = words;
+      if (number) bar.setAttribute("aria-label", words);
+    }
+    card.said.textContent = number ? saidMiddle(variable, shares, state.evidence[card.place]) : "";
+  }
+
+  function showChips(evidence) {
+    const chips = evidence.flatMap((e, place) => e ? [made("li", {}, made("button", { type: "button", class: "chip", "aria-label": `Take back: ${variables[place].name} ${saidEvidence(variables[place], e)}`, onclick: () => change(place, null) },
+      made("b", {}, variables[place].name), ` ${saidEvidence(variables[place], e)} `, made("span", { "aria-hidden": "true" }, "×")))] : []);
+    at("chips").replaceChildren(...chips);
+    at("nothing").hidden = chips.length > 0;
+  }
+
+  function showEvidence(evidence) {
+    const log = engine.logEvidence(evidence);
+    const sets = evidence.some((e) => e && e.cells);
+    const points = evidence.filter((e) => e && !e.cells).length;
+    let said = "";
+    if (sets && log !== null) {
+      const share = Math.exp(log);
+      said = `Probability of this: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values" : ""}.`;
+    } else if (points) said = "An exact value has no probability of its own.";
+    at("evidence").textContent = said;
+  }
+
+  function showReasons(evidence) {
+    const found = engine.waterfall(evidence, state.against, state.asked);
+    const box = at("reasons");
+    const { levels } = variables[state.asked];
+    if (!found || !levels) return box.replaceChildren(made("p", { class: "quiet" }, "There is nothing to set against each other."));
+    const choose = made("select", { "aria-label": "Against which class", onchange: () => { state.against = Number(choose.value); showReasons(state.evidence); at("reasons").querySelector("select").focus(); } },
+      ...levels.flatMap((name, k) => k === found.ours ? [] : [made("option", { value: String(k), ...(k === found.theirs ? { selected: "" } : {}) }, name)]));
+    const most = Math.max(...found.steps.map((step) => Math.abs(step.odds)).filter(Number.isFinite), 1e-9);
+    const rows = [...found.steps.filter((s) => s.name === null), ...found.steps.filter((s) => s.name !== null).sort((a, b) => Math.abs(b.odds) - Math.abs(a.odds))];
+    box.replaceChildren(
+      made("p", { class: "versus" }, made("b", {}, levels[found.ours]), " against ", choose),
+      made("ul", { class: "steps" }, ...rows.map((step) => reason(step, most)), reason({ name: "total", odds: found.total, whole: true }, most)),
+      made("p", { class: "quiet" }, `Log-odds; they add up. Odds ${oddsOf(found.total)}.`));
+    const first = found.steps.find((step) => step.name !== null && variables[step.at].kind === "text");
+    for (const card of cards) if (card.words) showWords(card, found, evidence[card.place], first);
+  }
+
+  function reason(step, most) {
+    const share = Math.min(Math.abs(step.odds) / most, 1);
+    const bar = made("span", { class: `push ${step.odds < 0 ? "minus" : "plus"}` });
+    bar.style.setProperty("--p", share.toFixed(4));
+    return made("li", step.whole ? { class: "whole" } : {}, made("span", { class: "name" }, step.name ?? "to begin with"), made("span", { class: "track" }, bar), made("span", { class: "share" }, signed(step.odds)));
+  }
+
+  function oddsOf(total) {
+    if (!Number.isFinite(total)) return "beyond any number";
+    const odds = Math.exp(Math.abs(total));
+    return `${odds < 1e6 ? Number(odds.toPrecision(3)).toLocaleString("en") : odds.toExponential(1)} to 1`;
+  }
+
+  function showWords(card, found, e) {
+    const words = e ? engine.wordOdds(card.place, e.text, found.ours, found.theirs).slice(0, 24) : [];
+    card.words.replaceChildren(...words.map(({ word, count, odds }) =>
+      made("span", { class: `word ${odds < 0 ? "minus" : "plus"}` }, `${word}${count > 1 ? ` ×${count}` : ""} ${signed(odds)}`)));
+    if (e && !words.length) card.words.replaceChildren(made("p", { class: "quiet" }, "The model knows no word of this."));
+  }
+
+  function showTelling(evidence) {
+    const found = engine.information(evidence, state.asked);
+    if (!found) return at("telling").replaceChildren(made("li", { class: "quiet" }, "Not computed for so large a network."));
+    const best = found.filter(({ bits }) => bits > 5e-4).sort((a, b) => b.bits - a.bits).slice(0, 6);
+    const rows = best.map(({ at: place, bits }) => {
+      const bar = made("span", { class: "push plus" });
+      bar.style.setProperty("--p", (bits / best[0].bits).toFixed(4));
+      return made("li", {}, made("a", { class: "name", href: `#card-${place}`, onclick: (event) => { event.preventDefault(); goTo(place); } }, variables[place].name), made("span", { class: "track" }, bar), made("span", { class: "share" }, `${bits.toFixed(bits < 0.1 ? 3 : 2)} bit`));
+    });
+    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "Nothing that is left would change it.")]));
+  }
+
+  function goTo(place) {
+    const { card, bars, box } = cards[place];
+    card.scrollIntoView({ block: "center" });
+    (bars.length ? bars.find(({ bar }) => bar.tabIndex === 0).bar : box).focus({ preventScroll: true });
+  }
+
+  function showLikeliest(evidence) {
+    const found = engine.likeliest(evidence);
+    const rows = !found ? [] : variables.flatMap((variable, place) => {
+      const e = evidence[place];
+      if (variable.kind === "text" || (!found.has(place) && !e)) return [];
+      const said = found.has(place) && !(e && "value" in e) ? cellName(variable, found.get(place)) : saidEvidence(variable, e);
+      return [made("tr", e ? { class: "told" } : {}, made("th", { scope: "row" }, variable.name), made("td", {}, said))];
+    });
+    at("likeliest").replaceChildren(...rows);
+  }
+
+  function showConflict(evidence) {
+    const places = conflict(engine, evidence);
+    const said = places.map((place) => `${variables[place].name} ${saidEvidence(variables[place], evidence[place])}`);
+    at("problem").textContent = said.length === 1
+      ? `Impossible under this model: ${said[0]}. Take it back, or undo.`
+      : `Impossible together under this model: ${said.join("; ")}. Take one of them back, or undo.`;
+    at("evidence").textContent = "";
+    for (const id of ["reasons", "telling", "likeliest"]) at(id).replaceChildren();
+    for (const { bars, said: words } of cards) {
+      words.textContent = "";
+      for (const { fill, share } of bars) {
+        fill.style.setProperty("--p", "0");
+        if (share) share.textContent = "–";
+      }
+    }
+  }
+
+  function showQuestion(evidence) {
+    const asked = variables[state.asked];
+    const { shell, python, left } = asQuestion(variables, evidence, state.asked, info.sets);
+    at("shell").textContent = ["softcount query", shellWord(info.name), `--of ${shellWord(asked.name)}`, ...shell].join(" ");
+    at("python").textContent = `softcount.load(${pythonText(info.name)}).query(${pythonText(asked.name)}${python.length ? `, given={${python.join(", ")}}` : ""})`;
+    at("left").textContent = left.length ? `Not in them, as \`query\` takes one value of a column: ${left.join(", ")}.` : "";
+  }
+
+  function showAddress(evidence) {
+    try {
+      history.replaceState(null, "", `#${addressOf(variables, evidence)}`);
+    } catch {
+      // A page in a frame of its own may not change its address; all else works.
+    }
+  }
+
+  // -- rows that came with the page
+
+  function loadRow() {
+    const number = Number(at("row").value);
+    const row = info.rows && info.rows.cells[number - 1];
+    at("row").setAttribute("aria-invalid", String(!row));
+    if (!row) return;
+    const skipped = [];
+    const evidence = variables.map((variable) => {
+      const place = info.rows.names.indexOf(variable.name);
+      const cell = place < 0 ? null : row[place];
+      if (cell === null || cell === undefined) return null;
+      const e = variable.kind === "text" ? { text: String(cell) } : variable.kind === "number" ? { value: Number(cell) } : cellsOf(variable.size, [variable.levels.indexOf(String(cell))].filter((c) => c >= 0));
+      if (!e) skipped.push(variable.name);
+      return e;
+    });
+    const asked = evidence[state.asked];
+    evidence[state.asked] = null;
+    replaceAll(evidence);
+    const said = [];
+    if (asked) said.push(`In the data its ${variables[state.asked].name} is ${saidEvidence(variables[state.asked], asked)}.`);
+    if (skipped.length) said.push(`Never seen in training, so left out: ${skipped.join(", ")}.`);
+    at("row-note").textContent = said.join(" ");
+  }
+
+  async function copy(id) {
+    const text = id === "link" ? location.href : at(id).textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      at("copied").textContent = "Copied.";
+    } catch {
+      const range = document.createRange();
+      if (id !== "link") range.selectNodeContents(at(id));
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      at("copied").textContent = id === "link" ? "Copy the address of this page." : "Selected: copy it with your keyboard.";
+    }
+  }
+
+  function begin() {
+    const order = cards.map(({ place }) => place).filter((place) => place !== state.asked);
+    const first = engine.information(state.evidence, state.asked);
+    if (first && engine.reasons === "columns") {
+      const bits = new Map(first.map(({ at: place, bits: own }) => [place, own]));
+      order.sort((a, b) => (bits.get(b) ?? 99) - (bits.get(a) ?? 99));
+    }
+    at("asked").append(cards[state.asked].card);
+    at("cards").append(...order.map((place) => cards[place].card));
+    at("undo").addEventListener("click", undo);
+    at("clear").addEventListener("click", () => replaceAll(new Array(variables.length).fill(null)));
+    for (const name of ["shell", "python", "link"]) at(`copy-${name}`).addEventListener("click", () => copy(name));
+    for (const radio of document.getElementsByName("mode")) radio.addEventListener("change", () => (state.mode = radio.value));
+    if (info.rows) {
+      at("load").addEventListener("click", loadRow);
+      at("row").addEventListener("keydown", (event) => event.key === "Enter" && loadRow());
+    }
+    document.addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "z" && !/^(INPUT|TEXTAREA)$/.test(event.target.tagName)) {
+        event.preventDefault();
+        undo();
+      }
+    });
+    window.addEventListener("hashchange", () => replaceAll(evidenceIn(location.hash.slice(1), variables)));
+    state.evidence = evidenceIn(location.hash.slice(1), variables);
+    update();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  begin();
+  return { engine, state };
+}
+
+/** The number that a click on a bar stands for, where only exact numbers can be given. */
+function middleOf({ edges }, c) {
+  const width = edges.length > 1 ? edges[1] - edges[0] : 1;
+  const low = c === 0 ? edges[0] - width : edges[c - 1];
+  const high = c === edges.length ? edges[c - 1] + width : edges[c];
+  return Number(((low + high) / 2).toPrecision(12));
+}
+
+/** About where the middle of a number lies, from its bars. */
+function saidMiddle(variable, shares, e) {
+  if (e) return saidEvidence(variable, e);
+  let below = 0;
+  for (let c = 0; c < shares.length; c++) {
+    if (below + shares[c] >= 0.5) return `half below ${shortNumber(quantileIn(variable, c, (0.5 - below) / shares[c]))}`;
+    below += shares[c];
+  }
+  return "";
+}
+
+function quantileIn({ edges, whole }, c, part) {
+  const low = c === 0 ? edges[0] : edges[c - 1];
+  const high = c === edges.length ? edges[c - 1] : edges[c];
+  return whole ? high : Number((low + part * (high - low)).toPrecision(3));
+}
+
+/** Four or five edges under the bars they belong to. */
+function axisLabels({ edges, size }) {
+  const step = Math.max(1, Math.ceil(edges.length / 5));
+  const found = [];
+  for (let i = 0; i < edges.length; i += step) {
+    const label = made("span", {}, shortNumber(edges[i]));
+    label.style.left = `${(100 * (i + 1)) / size}%`;
+    if (i + 1 > 0.93 * size) label.className = "last";
+    found.push(label);
+  }
+  return found;
+}

@@ -1,0 +1,36 @@
+"""Rows of a table as a page can load them: what each column holds, as the model reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.fitted.answers import labels_in
+from softcount.fitted.classes import cells
+from softcount.fitted.fitted_model import Fitted
+from softcount.table import Table, document_at
+
+MOST = 200
+"""Rows that go into a page, at most: the first of the table."""
+
+
+def given_rows(model: Fitted, table: Table) -> dict[str, Any]:
+    """The first rows by the names of their columns; a level that was never seen stays as a word of its own."""
+    columns = [column for leaf in model.model.leaves for column in leaf.columns]
+    names, found = labels_in(model), list[list[Any]]()
+    for chunk in model.chunks(table):
+        for row in range(min(chunk.n_rows, MOST - len(found))):
+            held = cells(model, chunk, row)
+            held |= {key: document_at(table, key, chunk.start + row) for key in columns if key in model.schema.texts}
+            found.append([_plain(held[column]) for column in columns])
+        if len(found) >= MOST:
+            break
+    return {"names": [names[column] for column in columns], "cells": found}
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as JSON has it: numbers stay, levels are text."""
+    if cell is None or type(cell) in (str, float):
+        return cell
+    return float(cell) if isinstance(cell, np.floating) else str(cell)

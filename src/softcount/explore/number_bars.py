@@ -1,0 +1,95 @@
+"""A number cut into bars: where they begin, and the exact share of every group in each of them.
+
+The shares are differences of distribution functions, so whoever adds them up needs no special function. Where such a
+difference has lost its digits, far out in a tail, the density is integrated: a share of 1e-300 is still no zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softcount.families import Family, Params, Setting
+from softcount.fitted.answers import Answer
+from softcount.numerics.logspace import softmax_rows
+from softcount.pictures.axis_ticks import nice_ticks
+
+BARS = 24
+"""Bars of a number, about."""
+WIDE = 60.0
+"""Times that a number's 99 % quantile is its 1 % quantile, from where bars grow with the numbers."""
+LOST = 1e-7
+"""Of what lies below a bar, the share that a difference must be to have kept nine digits."""
+HALVINGS = 24
+"""How often the way from an end of a bar is halved to find where its density lies."""
+TERMS = 2_000
+"""Whole numbers of a bar that are added up, at most."""
+
+
+def bar_edges(answer: Answer) -> np.ndarray:
+    """Where the bars of a number meet: round numbers from its 1 % to its 99 % quantile; the outer bars have no end.
+
+    A bar holds its upper edge and not its lower one. Whole numbers have a bar each where they are few.
+    """
+    low, high = answer.quantile(0.01), answer.quantile(0.99)
+    if answer.family.whole_numbers:
+        low, high = max(np.floor(low) - 1.0, 0.0), np.ceil(high)
+        step = max(1.0, np.ceil((high - low) / BARS))
+        return np.arange(low, high + step / 2, step)
+    if low > 0 and high > WIDE * low:
+        powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+        if len(powers) <= BARS:
+            parts = (1.0, 2.0, 5.0) if len(powers) > 4 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+            found = np.array([float(f"{part}e{int(power)}") for power in powers for part in parts])
+            return found[np.searchsorted(found, low, "right") - 1 : np.searchsorted(found, high) + 1]
+    return np.unique(np.asarray(nice_ticks(low, high, BARS)))
+
+
+def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarray) -> np.ndarray:
+    """(groups x bars) logarithm of the probability of every bar."""
+    below = np.stack([family.cdf(params, float(edge)) for edge in edges], axis=1)
+    ends = np.concatenate([np.zeros((len(below), 1)), below, np.ones((len(below), 1))], axis=1)
+    plain = np.diff(ends, axis=1)
+    with np.errstate(divide="ignore"):
+        found = np.log(np.maximum(plain, 0.0))
+    lost = plain <= LOST * ends[:, 1:]
+    for bar in np.flatnonzero(lost.any(axis=0)):
+        low = edges[bar - 1] if bar > 0 else -np.inf
+        high = edges[bar] if bar < len(edges) else np.inf
+        rule = _whole_between(low, high) if family.whole_numbers else _points_between(low, high, edges)
+        better = _log_integral(family, params, setting, rule)
+        # More than that, and the distribution function does not count what the density has beyond its last cell.
+        found[:, bar] = np.where(lost[:, bar] & (better < np.log(10 * LOST)), better, found[:, bar])
+    return found
+
+
+Rule = tuple[np.ndarray, np.ndarray]
+"""Points, and what each of them weighs in a sum."""
+
+
+def _log_integral(family: Family, params: Params, setting: Setting, rule: Rule) -> np.ndarray:
+    """The logarithm of the sum of the density by this rule, in every group."""
+    points, weights = rule
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        logs = family.score(points, params, setting) + np.reshape(family.base(points), (-1, 1))
+        logs = np.nan_to_num(logs + np.log(weights)[:, None], nan=-np.inf, posinf=-np.inf)
+    return np.asarray(softmax_rows(logs.T.copy())[1])
+
+
+def _whole_between(low: float, high: float) -> Rule:
+    points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
+    return points, np.ones(len(points))
+
+
+def _points_between(low: float, high: float, edges: np.ndarray) -> Rule:
+    """Gauss's rule on pieces that halve towards both ends of a bar, so that a steep slope is met."""
+    halves = 0.5 ** np.arange(HALVINGS, 0, -1)
+    if np.isfinite(high - low):
+        ends = low + (high - low) * np.concatenate([[0.0], halves, 1.0 - halves, [1.0]])
+    else:
+        unit = max(edges[-1] - edges[0], abs(edges).max() * 1e-9, 1e-300)
+        far = unit * np.concatenate([[0.0], halves, 2.0 ** np.arange(HALVINGS)])
+        ends = low + far if np.isinf(high) else high - far
+    ends = np.unique(ends)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()

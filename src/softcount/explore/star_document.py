@@ -1,0 +1,141 @@
+"""What the page needs of a model whose columns depend on each other through the class alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.explore.number_bars import bar_edges, log_shares
+from softcount.explore.packed_arrays import packed
+from softcount.families import Family, Params
+from softcount.fitted.answers import CLASS, Answer, labels_in, name_apart
+from softcount.fitted.fitted_model import Fitted
+from softcount.models.nodes import Node
+from softcount.table.schema import Key
+
+Document = dict[str, Any]
+
+
+def star_document(model: Fitted) -> Document:
+    """Shares, and for every column the logarithms of what each class says of its levels or bars."""
+    _refuse(model)
+    names, leaves = labels_in(model), model.model.leaves
+    weights = np.ones(len(leaves)) if model.weights is None else model.weights.weights
+    columns: list[Document] = []
+    blocks: list[Document] = []
+    left_out: list[str] = []
+    for leaf, weight in zip(leaves, weights, strict=True):
+        own = list(_columns(model, leaf, names))
+        if not own or None in own:
+            left_out += [names[key] for key in leaf.columns]
+            continue
+        block = _block(model, leaf) if len(leaf.columns) > 1 else None
+        if block is not None:
+            blocks.append(block | {"columns": list(range(len(columns), len(columns) + len(own)))})
+        columns += [column | {"weight": float(weight)} for column in own if column is not None]
+    with np.errstate(divide="ignore"):
+        start = np.log(model.shares) if model.weights is None else model.weights.bias
+    target = name_apart(model, CLASS if model.target is None else model.target)
+    return {
+        "kind": "star",
+        "target": {"name": target, **said_levels(model.names)},
+        "start": packed(start),
+        "columns": columns,
+        "blocks": blocks,
+        "notes": [*_notes(model), *_said_left_out(left_out)],
+        "dense": model.weights is None,
+    }
+
+
+def _refuse(model: Fitted) -> None:
+    if model.linear is not None:
+        raise DataError(
+            "the classes are told by weights of logistic regression, which say nothing of sets and ranges. "
+            "Explore the naive Bayes that the weights were learned on."
+        )
+    if model.bag:
+        raise DataError("the model is of one sparse block of counts, whose columns cannot be asked for.")
+
+
+def _notes(model: Fitted) -> Iterator[str]:
+    if model.pool is not None:
+        yield (
+            "Classes are told here by naive Bayes, as `query` tells them; `predict` adds what the classifier learned "
+            "beside it, and may differ."
+        )
+    if model.weights is not None:
+        yield "Columns weigh as they were learned to; what is given then has no probability of its own."
+    if model.calibration is not None:
+        yield "Probabilities are those of `query`, before calibration; those of `predict` are calibrated."
+
+
+def _said_left_out(names: list[str]) -> list[str]:
+    return [f"Not shown, as they cannot be asked for one by one: {', '.join(names)}."] if names else []
+
+
+def said_levels(levels: Any) -> Document:
+    """Levels as text, and how Python writes those that are none."""
+    plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    said: Document = {"levels": [str(level) for level in plain]}
+    return said if all(isinstance(level, str) for level in plain) else said | {"python": [repr(x) for x in plain]}
+
+
+def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Document | None]:
+    """Each column of a leaf; None for one that cannot be shown."""
+    words = leaf.family.words_of(leaf.setting)
+    if words is not None:
+        from softcount.explore.text_document import text_document
+
+        yield text_document(model, leaf, words, names[leaf.columns[0]])
+        return
+    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
+    nothing = np.full(len(leaf.columns), np.nan)
+    for place, key in enumerate(leaf.columns):
+        levels = leaf.family.levels_of(leaf.setting, place)
+        if leaf.family.counted or (len(leaf.columns) > 1 and levels is None and _normals(model, leaf) is None):
+            yield None
+            continue
+        cells = nothing if levels is None else np.zeros(len(leaf.columns))
+        family, params = leaf.family.conditional(own, leaf.setting, cells, place)
+        if levels is None:
+            number = number_document(model.shares, family, params, leaf)
+            if len(leaf.columns) > 1:
+                number.pop("form", None)  # the block has it
+            yield {"name": names[key]} | number
+        else:
+            with np.errstate(divide="ignore"):
+                logs = np.log(params["probability"])
+            yield {"name": names[key], "kind": "levels", **said_levels(levels), "logs": packed(logs)}
+
+
+def number_document(shares: np.ndarray, family: Family, params: Params, leaf: Node) -> Document:
+    """A number's bars, what every group says of each, and its density as a formula where it has one."""
+    edges = bar_edges(Answer(shares, family, params))
+    found: Document = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
+    found["logs"] = packed(log_shares(family, params, leaf.setting, edges))
+    form = family.closed_form(params)
+    return found if form is None else found | {"form": _packed_form(form)}
+
+
+def _packed_form(form: Document) -> Document:
+    return {
+        name: _packed_form(part) if isinstance(part, dict) else packed(part) if isinstance(part, np.ndarray) else part
+        for name, part in form.items()
+    }
+
+
+def _normals(model: Fitted, leaf: Node) -> tuple[np.ndarray, np.ndarray] | None:
+    return leaf.family.as_normal(leaf.family.public(model.estimates[leaf.key], leaf.setting))
+
+
+def _block(model: Fitted, leaf: Node) -> Document:
+    """What columns that depend on each other within the classes say together."""
+    normals = _normals(model, leaf)
+    if normals is not None:
+        return {"kind": "normal", "means": packed(normals[0]), "covariances": packed(normals[1])}
+    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
+    with np.errstate(divide="ignore"):
+        return {"kind": "joint", "logs": packed(np.log(own["probability"]))}

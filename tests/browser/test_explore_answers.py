@@ -1,0 +1,159 @@
+"""What the page answers is what the library answers, for every kind of model."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explored_models import STARS, Explored, random_rows
+
+TOLERANCE = 1e-5
+
+CLASSES = "e => Array.from(softcount.engine.answer(e).shares[0])"
+COLUMNS = "e => softcount.engine.answer(e).shares.map(s => s && Array.from(s))"
+
+
+def asked(page: Any, code: str, evidences: list[Any]) -> list[Any]:
+    """What a function says of each, run in the page in one go; as text, which is ten times quicker to hand over."""
+    return json.loads(page.run(f"told => JSON.stringify(JSON.parse(told).map({code}))", json.dumps(evidences)))
+
+
+def variables_of(page: Any) -> list[dict[str, Any]]:
+    """What the page has: names, levels, and where bars meet."""
+    return page.run(
+        "() => softcount.engine.variables.map(({name, kind, levels, edges}) => ({name, kind, levels, edges}))"
+    )
+
+
+def as_evidence(variables: list[dict[str, Any]], row: dict[str, Any]) -> list[Any]:
+    """A row's cells as the page takes them: exact numbers, and one level of several."""
+    found: list[Any] = []
+    for variable in variables:
+        cell = row.get(variable["name"])
+        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+            found.append(None)
+        elif variable["kind"] == "number":
+            found.append({"value": float(cell)})
+        elif variable["kind"] == "text":
+            found.append({"text": str(cell)})
+        else:
+            found.append({"cells": [int(level == str(cell)) for level in variable["levels"]]})
+    return found
+
+
+def distribution(answer: Any, variable: dict[str, Any]) -> np.ndarray:
+    """The library's answer by the page's levels or bars."""
+    if isinstance(answer, dict):
+        return np.array(list(answer.values()))
+    return np.diff([0.0, *(answer.cdf(edge) for edge in variable["edges"]), 1.0])
+
+
+def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
+    """The probability of every class as `query` has it: a classifier's pool and calibration are not in it."""
+    from softcount.run.base import AtOnce
+
+    fitted, table = explored.model._closed(rows)
+    joint = fitted.log_joint(table, AtOnce())
+    shares = np.exp(joint - joint.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", STARS)
+def test_a_thousand_random_rows_are_answered_as_the_library_does(kind: str, explored_pages: Any) -> None:
+    explored = STARS[kind]()
+    page = explored_pages(kind)
+    variables, rows = variables_of(page), random_rows(explored.rows, 1000)
+    evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
+    assert np.abs(np.array(asked(page, CLASSES, evidences)) - posteriors(explored, rows)).max() < TOLERANCE
+    found = asked(page, COLUMNS, evidences[:40])
+    target, rng = variables[0]["name"], np.random.default_rng(2)
+    for i in range(40):
+        given = {k: v for k, v in rows.iloc[i].items() if v is not None and not pd.isna(v)}
+        free = [p for p, v in enumerate(variables) if v["name"] not in given and v["name"] != target]
+        if not free:
+            continue
+        place = int(rng.choice(free))
+        expected = distribution(explored.model.query(variables[place]["name"], given), variables[place])
+        assert np.abs(np.array(found[i][place]) - expected).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "classifier"])
+def test_sets_and_ranges_are_answered_by_adding_up(kind: str, explored_pages: Any) -> None:
+    explored = STARS[kind]()
+    page = explored_pages(kind)
+    variables = variables_of(page)
+    target, blocked = variables[0], [("colour", "size")] if kind == "predictive_bayes" else []
+    classes = list(explored.model.fitted_.names)
+    alone = {
+        (v["name"], k): distribution(explored.model.query(v["name"], {target["name"]: k}), v)
+        for v in variables[1:]
+        for k in classes
+    }
+    rng, evidences, expected = np.random.default_rng(3), [], []
+    prior = np.array([explored.model.query(target["name"])[k] for k in classes])
+    for _ in range(1000):
+        few = rng.permutation(np.arange(1, len(variables)))[: rng.integers(1, 4)]
+        names = {variables[place]["name"] for place in few}
+        if any(names >= set(block) for block in blocked):
+            continue  # together they are not a product
+        evidence: list[Any] = [None] * len(variables)
+        weights = prior.copy()
+        for place in few:
+            size = len(alone[variables[place]["name"], classes[0]])
+            cells = rng.random(size) < 0.5
+            if variables[place]["kind"] == "number":
+                low, high = sorted(rng.integers(0, size, 2))
+                cells = (np.arange(size) >= low) & (np.arange(size) <= high)
+            cells[rng.integers(size)] = True
+            evidence[place] = {"cells": cells.astype(int).tolist()}
+            weights *= [alone[variables[place]["name"], k][cells].sum() for k in classes]
+        if weights.sum() > 1e-12:
+            evidences.append(evidence)
+            expected.append(weights)
+    logs = asked(page, "e => softcount.engine.logEvidence(e)", evidences)
+    wanted, got = np.array(expected), np.array(asked(page, CLASSES, evidences))
+    assert np.abs(got - wanted / wanted.sum(axis=1, keepdims=True)).max() < TOLERANCE
+    assert np.abs(np.exp(np.array(logs)) / wanted.sum(axis=1) - 1).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture"])
+def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages: Any) -> None:
+    explored = STARS[kind]()
+    page = explored_pages(kind)
+    variables, rows = variables_of(page), random_rows(explored.rows, 200, seed=5)
+    evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
+    found = asked(page, "e => softcount.engine.waterfall(e)", evidences)
+    table = explored.model.explain(rows).to_pylist()
+    for why, expected in zip(found, table, strict=True):
+        assert sum(step["odds"] for step in why["steps"]) == pytest.approx(why["total"], abs=1e-9)
+        assert why["total"] == pytest.approx(sum(expected.values()), abs=TOLERANCE)
+        for step in why["steps"][1:]:
+            assert step["odds"] == pytest.approx(expected[step["name"]], abs=TOLERANCE)
+
+
+def test_the_likeliest_row_beats_all_others(explored_pages: Any) -> None:
+    """Against all rows of a small model, one by one."""
+    page = explored_pages("mixture")
+    code = """() => {
+      const {engine} = softcount, {variables} = engine, none = variables.map(() => null);
+      const one = (v, c) => ({cells: Array.from({length: v.size}, (_, i) => Number(i === c))});
+      let best = -Infinity, row = null;
+      const walk = (at, e) => {
+        if (at === variables.length) {
+          const log = engine.logEvidence(e);
+          if (log > best) { best = log; row = e.map(x => x.cells.indexOf(1)); }
+          return;
+        }
+        for (let c = 0; c < variables[at].size; c++) walk(at + 1, e.with(at, one(variables[at], c)));
+      };
+      walk(0, none);
+      const found = engine.likeliest(none);
+      return [row, variables.map((_, at) => found.get(at))];
+    }"""
+    walked, found = page.run(code)
+    assert found == walked

@@ -1,0 +1,232 @@
+"""The page in use: clicks, keys, undoing, addresses, what is impossible; and that nothing in it can do harm."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import softcount as sc
+from explored_models import STARS
+from html_checks import HOSTILE
+
+SHARES = "() => Array.from(softcount.engine.answer(softcount.state.evidence).shares[0])"
+SHOWN = "() => [...document.querySelectorAll('#asked .share')].map(x => x.textContent)"
+
+
+def bar(name: str, place: int) -> str:
+    """Where a level or bar of a column is."""
+    return f'.card:has(h3:text-is("{name}")) .bar >> nth={place}'
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """The page of naive Bayes, with rows to load."""
+    explored = STARS["naive_bayes"]()
+    return opened(explored.model.explore(explored.rows).html).ready()
+
+
+def test_a_click_is_evidence_and_a_second_click_takes_it_back(page: Any) -> None:
+    before = page.run(SHARES)
+    page.page.click(bar("colour", 0))
+    model = STARS["naive_bayes"]().model
+    assert page.run(SHARES) == pytest.approx(list(model.query("animal", {"colour": "blue"}).values()), abs=1e-9)
+    assert page.page.get_attribute(bar("colour", 0), "aria-pressed") == "true"
+    assert "colour=blue" in page.page.url
+    page.page.click(bar("colour", 0))
+    assert page.run(SHARES) == before
+
+
+def test_with_shift_it_is_one_of_several_and_with_alt_not_this_one(page: Any) -> None:
+    cells = "() => { const e = softcount.state.evidence[10]; return e && Array.from(e.cells); }"
+    page.page.click(bar("colour", 0))
+    page.page.click(bar("colour", 2), modifiers=["Shift"])
+    assert page.run(cells) == [1, 0, 1, 0]
+    page.page.click("#clear")
+    page.page.click(bar("colour", 1), modifiers=["Alt"])
+    assert page.run(cells) == [1, 0, 1, 1]
+    page.page.click("#undo")
+    page.page.click("text=one of several")
+    page.page.click(bar("colour", 3))
+    page.page.click(bar("colour", 1))
+    assert page.run(cells) == [0, 1, 0, 1]
+
+
+def test_dragging_over_bars_is_a_range_and_the_box_takes_a_number(page: Any) -> None:
+    model = STARS["naive_bayes"]().model
+    page.page.locator(bar("height", 4)).scroll_into_view_if_needed()
+    start, end = (page.page.locator(bar("height", place)).bounding_box() for place in (4, 8))
+    page.page.mouse.move(start["x"] + start["width"] / 2, start["y"] + 40)
+    page.page.mouse.down()
+    page.page.mouse.move(end["x"] + end["width"] / 2, end["y"] + 40, steps=4)
+    page.page.mouse.up()
+    assert page.run("() => softcount.state.evidence[1].cells.slice(3, 10).join('')") == "0111110"
+    page.page.fill(".card:has(h3:text-is('height')) input", "171.5")
+    page.page.keyboard.press("Enter")
+    assert page.run(SHARES) == pytest.approx(list(model.query("animal", {"height": 171.5}).values()), abs=1e-9)
+    page.page.fill(".card:has(h3:text-is('visits')) input", "2.5")
+    page.page.keyboard.press("Enter")
+    assert page.page.get_attribute(".card:has(h3:text-is('visits')) input", "aria-invalid") == "true"
+
+
+def test_undo_goes_back_step_by_step(page: Any) -> None:
+    seen = [page.run(SHARES)]
+    for name, place in (("colour", 0), ("height", 5), ("colour", 2)):
+        page.page.click(bar(name, place))
+        seen.append(page.run(SHARES))
+    for expected in seen[-2::-1]:
+        page.page.click("#undo")
+        assert page.run(SHARES) == expected
+    assert page.page.is_disabled("#undo")
+
+
+def test_the_keyboard_alone_suffices(page: Any) -> None:
+    page.page.focus(".card:has(h3:text-is('colour')) .bar")
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("Enter")
+    model = STARS["naive_bayes"]().model
+    assert page.run(SHARES) == pytest.approx(list(model.query("animal", {"colour": "green"}).values()), abs=1e-9)
+    page.page.keyboard.press("Delete")
+    assert not page.run("() => softcount.state.evidence.some(Boolean)")
+    page.page.focus(".card:has(h3:text-is('height')) .bar")
+    page.page.keyboard.press("ArrowRight")
+    page.page.keyboard.press("Shift+ArrowRight")
+    page.page.keyboard.press("Shift+ArrowRight")
+    assert page.run("() => softcount.state.evidence[1].cells.slice(0, 5).join('')") == "01110"
+    page.page.keyboard.press("Control+z")
+    page.page.keyboard.press("Control+z")
+    assert not page.run("() => softcount.state.evidence.some(Boolean)")
+    reached = page.run(
+        """() => [...document.querySelectorAll('button, input, select, textarea, summary, a')].filter(
+          x => !x.disabled && x.offsetParent && x.tabIndex < 0 && !x.closest('.levels, .plot')).length"""
+    )
+    assert reached == 0
+
+
+def test_the_address_holds_what_is_given_by_names(page: Any, opened: Any) -> None:
+    page.page.click(bar("colour", 1), modifiers=["Alt"])
+    page.page.click(bar("height", 5))
+    page.page.fill(".card:has(h3:text-is('income')) input", "1234.5")
+    page.page.keyboard.press("Enter")
+    again = opened(address=page.page.url).ready()
+    assert again.run(SHARES) == page.run(SHARES)
+    strange = opened(address=page.page.url.split("#")[0], part="#colour=pink&nobody=1&height=[x&=&%zz=1").ready()
+    assert not strange.run("() => softcount.state.evidence.some(Boolean)")
+
+
+def test_the_question_can_be_asked_elsewhere(page: Any) -> None:
+    page.page.click(bar("colour", 1))
+    page.page.fill(".card:has(h3:text-is('income')) input", "1234.5")
+    page.page.keyboard.press("Enter")
+    page.page.click(bar("size", 0), modifiers=["Alt"])
+    shell, python, left = (
+        page.run(f"() => document.getElementById('{id}').textContent") for id in ("shell", "python", "left")
+    )
+    assert shell == "softcount query model.sc --of animal --given income=1234.5 --given colour=green"
+    assert "size" in left
+    asked = eval(python.replace('softcount.load("model.sc")', "model"), {"model": STARS["naive_bayes"]().model})
+    page.page.click("#undo")
+    assert page.run(SHARES) == pytest.approx(list(asked.values()), abs=1e-9)
+
+
+def test_a_row_of_the_data_can_be_loaded(page: Any) -> None:
+    explored = STARS["naive_bayes"]()
+    page.page.fill("#row", "3")
+    page.page.click("#load")
+    assert page.run(SHARES) == pytest.approx(explored.model.predict_proba(explored.rows[2:3])[0].tolist(), abs=1e-9)
+    assert len(page.run("() => [...document.querySelectorAll('.chip')].map(x => x.textContent)")) == 11
+
+
+def test_what_is_impossible_is_named_with_no_more_than_is_needed(opened: Any) -> None:
+    """Under ml a level never seen in a class is impossible there; two such levels leave no class."""
+    frame = pd.DataFrame(
+        {
+            "a": ["x", "x", "y", "y"] * 5,
+            "b": ["p", "p", "q", "q"] * 5,
+            "c": ["u", "v", "u", "v"] * 5,
+            "k": [*"iijj"] * 5,
+        }
+    )
+    page = opened(sc.NaiveBayes(estimate="ml").fit(frame, "k").explore().html).ready()
+    for name, place in (("c", 0), ("a", 0), ("b", 1)):
+        page.page.click(bar(name, place))
+    said = page.page.inner_text("#problem")
+    assert "a x" in said and "b q" in said and "c u" not in said
+    page.page.click("#undo")
+    assert page.page.is_hidden("#problem")
+    assert page.run(SHARES) == [1, 0]
+
+
+def test_what_would_tell_most_is_the_information_about_the_class(page: Any) -> None:
+    """Against the library's answers for every level of a column."""
+    import numpy as np
+
+    model = STARS["naive_bayes"]().model
+    page.page.click(bar("size", 0))
+    found = page.run("() => softcount.engine.information(softcount.state.evidence).find(x => x.at === 10).bits")
+    given = {"size": "L"}
+    whole = np.array(list(model.query("animal", given).values()))
+    shares = model.query("colour", given)
+    bits = 0.0
+    for level, share in shares.items():
+        after = np.array(list(model.query("animal", {**given, "colour": level}).values()))
+        bits += share * float((after * np.log2(after / whole)).sum())
+    assert found == pytest.approx(bits, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "how", [{"color_scheme": "dark"}, {"color_scheme": "light"}, {"viewport": {"width": 390, "height": 800}}]
+)
+def test_nobody_stumbles_over_it(how: dict[str, Any], opened: Any, axe: str) -> None:
+    explored = STARS["naive_bayes"]()
+    page = opened(explored.model.explore(explored.rows).html, **how).ready()
+    page.page.click(bar("colour", 0))
+    page.page.click("summary >> nth=0")
+    page.page.wait_for_timeout(250)
+    assert page.grave_faults(axe) == []
+    assert page.run("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_dark_and_print_have_colours_of_their_own(opened: Any) -> None:
+    html = STARS["mixture"]().model.explore().html
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    page = opened(html, color_scheme="dark").ready()
+    assert sum(map(int, re.findall(r"\d+", page.run(ground))[:3])) < 150
+    page.page.emulate_media(media="print")
+    assert sum(map(int, re.findall(r"\d+", page.run(ground))[:3])) == 765
+    assert page.page.is_hidden(".tools")
+
+
+def test_hostile_names_and_cells_are_only_text(opened: Any) -> None:
+    names = [name for name in HOSTILE if name.strip()]
+    columns = {name: [HOSTILE[(i + j % 4) % len(HOSTILE)] for j in range(40)] for i, name in enumerate(names)}
+    frame = pd.DataFrame(columns | {"</script>": ["<b>", "<i>"] * 20})
+    html = sc.NaiveBayes(kinds=dict.fromkeys(names, "categorical")).fit(frame, "</script>").explore(frame).html
+    page = opened(html).ready()
+    tags = set(page.run("() => [...document.body.querySelectorAll('*')].map(x => x.localName)"))
+    assert not tags & {"img", "iframe", "svg", "object", "embed", "video", "form", "math", "base", "link", "style", "i"}
+    assert page.run("() => document.scripts.length") == 2
+    shown = page.run("() => [...document.querySelectorAll('h3')].map(x => x.textContent)")
+    assert set(shown) == {*names, "</script>"}
+    page.page.click(".bar >> nth=3")
+    page.page.fill("#row", "2")
+    page.page.click("#load")
+    assert opened(address=page.page.url).ready().run(SHARES) == page.run(SHARES)
+
+
+def test_only_its_own_script_may_run(opened: Any) -> None:
+    html = STARS["mixture"]().model.explore().html
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'")
+    assert "unsafe" not in policy[1]
+    page = opened(
+        html.replace("</main>", "</main><script>document.title = 'strange'</script><img src='https://example.org/x'>")
+    )
+    page.ready()
+    assert page.page.title() != "strange"
+    assert page.failures  # the browser says what it refused
+    page.failures.clear()
+    page.strange.clear()
