@@ -57,18 +57,26 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def read(path: Any, **how: Any) -> Any:
-    """A table from a file or anything tabular, encoded once and accepted wherever X is."""
+def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) -> Any:
+    """A table from a file or anything tabular, encoded once and accepted wherever X is.
+
+    Cells in `missing` mean missing besides the usual ones; those in `only_missing` instead of them. How a file is
+    written is said by `header`, `names`, `delimiter`, `decimal`, `dates`, `encoding`, `skip_lines`, `comment` and
+    `file_column`, and remembered by what is fitted.
+    """
     from softcount.table import open_table
+    from softcount.table.schema import with_usual
 
-    return open_table(path, **how)
+    words, only = ((said,) if isinstance(said, str) else tuple(said) for said in (missing, only_missing))
+    return open_table(path, missing=only or with_usual(words), **how)
 
 
-def read_sequences(data: Any, **how: Any) -> Any:
+def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:
     """Sequences from lists, columns of lists, long tables, text or folders, accepted wherever sequences are."""
     from softcount.sequences import open_sequences
+    from softcount.sources.file_format import FileFormat
 
-    return open_sequences(data, **how)
+    return open_sequences(data, form=FileFormat(header), **how)
 
 
 def load(path: Any) -> Any:

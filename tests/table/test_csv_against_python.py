@@ -17,7 +17,8 @@ from softcount.errors import DataError
 from softcount.sources import bytestream, csv_file
 from softcount.sources.bytestream import BOM, TextFile
 from softcount.sources.csv_file import ANY, CsvSource
-from softcount.sources.csv_rows import DELIMITERS, dialect_of
+from softcount.sources.dialects import DELIMITERS, dialect_of
+from softcount.sources.file_format import FileFormat
 
 FILES, PARTS = 2_000, 20
 NAMES = ["first", "se cond", "drei\u00e9", "4th"]
@@ -118,7 +119,7 @@ def expected(content: bytes, delimiter: str) -> list[list[str | None]] | str:
 def delimiter_of(content: bytes) -> str:
     """The delimiter that the reader finds; any where it gets no further than the first line."""
     try:
-        found = dialect_of("t", content.removeprefix(BOM), True, True)
+        found = dialect_of("t", content.removeprefix(BOM), True, FileFormat())
     except DataError:
         return ","
     return found.delimiter if found else ","

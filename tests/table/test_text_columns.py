@@ -419,7 +419,7 @@ def test_short_text_is_kept_as_text_where_the_table_has_nothing_else() -> None:
 
 
 def test_long_texts_are_judged_by_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.table.look.FEW_CELLS", 50)
+    monkeypatch.setattr("softcount.table.column_facts.FEW_CELLS", 50)
     notes = [*sentences(30, 60), *[""] * 60, *sentences(30, 500)]
     for column in (pa.array(notes), pa.array(notes, pa.large_string()), pa.array(notes).dictionary_encode()):
         spec = open_table({"note": column, "x": sizes(list(notes))}).schema["note"]

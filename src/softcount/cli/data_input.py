@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from softcount.errors import DataError
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 
 if TYPE_CHECKING:
     from softcount.learn.learned import Learned
@@ -44,19 +45,26 @@ class InputFormat:
     """
 
     missing: tuple[str, ...] = ()
-    no_header: bool = False
+    only_missing: tuple[str, ...] = ()
+    file: FileFormat = CONTENT_DECIDES
     unit: TextUnit | None = None
     default_unit: TextUnit = "lines"
 
     @property
     def is_asked_for(self) -> bool:
         """Whether anything was said of how to read DATA."""
-        return bool(self.missing or self.no_header or self.unit)
+        return bool(self.missing or self.only_missing or self.file.document or self.unit)
+
+    def words(self, usual: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """The cells that mean missing: the usual ones, or a model's own, and those added; or those asked for alone."""
+        from softcount.table import MISSING
+
+        return self.only_missing or tuple(dict.fromkeys((*(MISSING if usual is None else usual), *self.missing)))
 
     @property
     def options(self) -> tuple[str, ...]:
         """What to say again on the command line, for other commands to read DATA the same way."""
-        return (*(["--no-header"] if self.no_header else []), *([f"--{self.unit}"] if self.unit else []))
+        return (f"--{self.unit}",) if self.unit else ()
 
 
 # -- to learn from
@@ -91,11 +99,10 @@ def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
     from softcount.sources.bytestream import TextFile
     from softcount.sources.detect import from_path, open_source
     from softcount.sources.document_files import LinesSource
-    from softcount.table import MISSING
 
     if form.unit == "lines":
         return from_path(data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress)))
-    return open_source(data, form.missing or MISSING, not form.no_header, progress)
+    return open_source(data, form.words(), form.file, progress)
 
 
 def _of_lines(path: str, name: str) -> str:
@@ -137,12 +144,13 @@ def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, nam
     shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
     if shelf is not None:
         return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
-    unit = form.unit or (None if form.no_header else _guessed_unit(fitted, form, path, name))
+    file = form.file.over(fitted.schema.form)
+    unit = form.unit or (None if file.header is False or file.names else _guessed_unit(fitted, form, path, name))
     if unit == "document":
         return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
     if unit == "lines":
         return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
-    return file_source(path, name, form.missing or fitted.schema.missing, not form.no_header, progress)
+    return file_source(path, name, form.words(fitted.schema.missing), file, progress)
 
 
 def text_column(fitted: Learned, what: str) -> Any:
@@ -188,7 +196,7 @@ def _first_lines(path: str, name: str) -> list[str]:
 
 def _as_cells(line: str) -> list[list[str]]:
     """The cells of a line under each delimiter that a table may have."""
-    from softcount.sources.csv_rows import DELIMITERS
+    from softcount.sources.dialects import DELIMITERS
 
     found = []
     for delimiter in DELIMITERS:
@@ -231,7 +239,7 @@ def table_width(lines: list[str]) -> int:
     >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
     2
     """
-    from softcount.sources.csv_rows import DELIMITERS
+    from softcount.sources.dialects import DELIMITERS
 
     for delimiter in DELIMITERS:
         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):

@@ -162,7 +162,7 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
         if column is not None and column not in keys:
             hint = suggestion(str(column), map(str, keys))
             raise DataError(f"{option}: {request.data} has no column {column!r}.\n  {hint}")
-    missing = request.form.missing or table.schema.missing
+    missing = request.form.words(table.schema.missing)
     labels = open_table(table.source, target=target, missing=missing).labels()
     if weight is None:
         return labels, None

@@ -97,10 +97,10 @@ def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_q
 
 def table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
     """The table of a source, read as it was asked."""
-    from softcount.table import MISSING, open_table
+    from softcount.table import open_table
 
     kinds: Any = asked.forced
-    return open_table(source, kinds=kinds, missing=form.missing or MISSING, **sides)
+    return open_table(source, kinds=kinds, missing=form.words(), **sides)
 
 
 def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
@@ -109,7 +109,7 @@ def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_q
 
     with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
         source = source_like(fitted, data, form, bytes_read(tell))
-        return open_table(source, schema=fitted.schema, missing=form.missing or fitted.schema.missing)
+        return open_table(source, schema=fitted.schema, missing=form.words(fitted.schema.missing))
 
 
 def bytes_read(tell: Tell) -> Callable[[int, int], None]:
@@ -117,8 +117,8 @@ def bytes_read(tell: Tell) -> Callable[[int, int], None]:
     return lambda done, total: tell(READING, done, total)
 
 
-def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
-    """The schema once every row has been met, the missing cells of each column, and the number of rows."""
+def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
+    """The schema once every row has been met, the number of rows, the missing cells of each column, and notes."""
     from softcount.run.threads import Threads
     from softcount.table import Contradiction
 
@@ -127,7 +127,7 @@ def read_through(table: Table) -> tuple[Schema, dict[Key, int], int]:
             with Threads() as threads:
                 table.gather_words(threads.map)
                 rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
-            return table.settle().schema, table.missing, rows
+            return table.settle().schema, rows, table.missing, table.notes
         except Contradiction as why:
             table = table.widened(why)
 

@@ -199,11 +199,11 @@ class NetFitting:
 
     def _answers(self, fitted: FittedNet, table: Table, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The class of some rows by a network that was learned with these weights."""
-        from softcount.table import MISSING, Chunks, open_table
+        from softcount.table import Chunks, open_table
 
         request = self.request
         kinds: Any = {**self.asked.forced, **({} if request.weight is None else {request.weight: "ignore"})}
-        words = request.form.missing or MISSING
+        words = request.form.words()
         again = open_table(table.source, kinds=kinds, missing=words, target=request.target, weights=weights)
         net = self.fit(again)
         chunks = (task() for task in self.closed(net, table).tasks())
@@ -240,7 +240,7 @@ def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Te
     label = fitted.net.target
     if label is None or of == label or label not in table.source.keys:
         return table, table
-    words = form.missing or fitted.schema.missing
+    words = form.words(fitted.schema.missing)
     table = open_table(table.source, schema=fitted.schema, missing=words, target=label)
     codes = class_codes(fitted, table)
     chunks = (task() for task in table.tasks())

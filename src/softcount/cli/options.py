@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import wraps
 from typing import Any, Literal, TypeVar
 
 import click
 
 from softcount.errors import DataError
+from softcount.sources.file_format import ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,15 +47,32 @@ def output_option(help_text: str) -> Callable[[Command], Command]:
     return click.option("-o", "--output", "output", metavar="FILE", help=help_text)
 
 
+FILE_PARTS = tuple(part.name for part in fields(FileFormat))
 FORMAT_OPTIONS = (
     click.option(
         "--missing",
         "missing",
         multiple=True,
         metavar="WORD",
-        help="A cell that means missing, instead of the usual (empty, NA, NaN, null, None, ?). May be repeated.",
+        help="A cell that means missing, besides the usual (empty, NA, N/A, NaN, null, None, ?, ...). May be repeated.",
     ),
-    click.option("--no-header", "no_header", is_flag=True, help="The first line is data; columns are c1, c2, ..."),
+    click.option(
+        "--only-missing", "only_missing", multiple=True, metavar="WORD", help="The same, instead of the usual ones."
+    ),
+    click.option(
+        "--header/--no-header",
+        "header",
+        default=None,
+        help="The first line names the columns, or is data (columns are c1, c2, ...).  [default: what it looks like]",
+    ),
+    click.option("--names", "names", metavar="A,B,C", help="What the columns are called, in order."),
+    click.option("--delimiter", "delimiter", metavar="CHAR", help="What parts the cells: a character, tab, or spaces."),
+    click.option("--decimal", "decimal", type=click.Choice([".", ","]), help="The mark before a number's decimals."),
+    click.option("--dates", "dates", type=click.Choice(list(ORDERS)), help="The order of the parts of a date."),
+    click.option("--encoding", "encoding", metavar="NAME", help="How letters are written: utf-8, cp1252, utf-16, ..."),
+    click.option("--skip-lines", "skip_lines", type=click.IntRange(0), metavar="N", help="Leave out the first lines."),
+    click.option("--comment", "comment", metavar="SIGN", help="Leave out lines that begin so."),
+    click.option("--file-column", "file_column", metavar="COL", help="A column for the name of a row's file."),
     click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document."),
     click.option("--document", "document", is_flag=True, help="The whole of DATA is one document."),
 )
@@ -64,12 +83,14 @@ def format_options(document: bool = False) -> Callable[[Callable[..., None]], Ca
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def with_form(
-            missing: tuple[str, ...], no_header: bool, lines: bool, document: bool = False, **asked: Any
-        ) -> None:
+        def with_form(**asked: Any) -> None:
             from softcount.cli.data_input import InputFormat
 
-            command(form=InputFormat(missing, no_header, unit_of(lines, document)), **asked)
+            said = {name: asked.pop(name) for name in FILE_PARTS}
+            file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
+            unit = unit_of(asked.pop("lines"), asked.pop("document", False))
+            form = InputFormat(asked.pop("missing"), asked.pop("only_missing"), file, unit)
+            command(form=form, **asked)
 
         for option in reversed(FORMAT_OPTIONS if document else FORMAT_OPTIONS[:-1]):
             with_form = option(with_form)

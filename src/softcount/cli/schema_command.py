@@ -28,8 +28,7 @@ Examples:
 def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bool) -> None:
     """Say how the table DATA is read: the kind of each column and why, its levels, and what is missing."""
     from softcount.cli import library_calls as library
-    from softcount.cli.named_columns import document_notes
-    from softcount.cli.outputs import progress, put_answer, say
+    from softcount.cli.outputs import progress, put_answer
     from softcount.report.model_page import schema_document, schema_page
     from softcount.run.threads import Threads
 
@@ -38,7 +37,5 @@ def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bo
         table = library.open_data(data, asked, form, tell)
         with Threads() as threads:
             table, asked = library.chosen(table, asked, threads)
-        read, counts, n_rows = library.read_through(table)
-    for note in document_notes(table):
-        say(f"note: {note}")
-    put_answer(lambda: schema_document(read, n_rows, counts), lambda: schema_page(read, n_rows, counts), json_wanted)
+        found = library.read_through(table)
+    put_answer(lambda: schema_document(*found), lambda: schema_page(*found), json_wanted)

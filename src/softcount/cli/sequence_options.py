@@ -69,12 +69,11 @@ class SequenceForm:
     ) -> Sequences:
         """The sequences that DATA holds; of a long table with one column, where that is said."""
         from softcount.sequences import open_sequences
-        from softcount.table import MISSING
 
         return open_sequences(
             data, sequence=self.sequence, order=self.order, weight=weight, steps=self.steps,
             columns=[column] if isinstance(column, str) and self.steps is None else None,
-            missing=form.missing or MISSING, header=not form.no_header, progress=progress,
+            missing=form.words(), form=form.file, progress=progress,
         )  # fmt: skip
 
 

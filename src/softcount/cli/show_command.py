@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     With DATA, also who of its rows is in which class, and which rows fit nowhere.
     """
     if data is None and (anomalies is not None or form.is_asked_for):
-        raise click.UsageError("--anomalies, --missing, --no-header and --lines are about DATA, and none is given")
+        raise click.UsageError("--anomalies, --missing, --lines and the like are about DATA, and none is given")
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer

@@ -38,7 +38,7 @@ from softcount.networks.network import Network
 from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.sources.frames import is_missing
-from softcount.table import MISSING, Table, open_table
+from softcount.table import Table, open_table
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind
 
@@ -206,8 +206,7 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
 
     def _missing(self) -> tuple[str, ...]:
-        words = self.missing
-        return MISSING if words is None else (words,) if isinstance(words, str) else tuple(words)
+        return inputs.missing_words(self.missing)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
-from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports, arrow_table
 from softcount.estimators.inputs import Answer, attribute
@@ -25,7 +24,7 @@ from softcount.models.declared import Declared, read_kinds
 from softcount.numerics.late_scipy import sparse
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
-from softcount.table import MISSING, Table
+from softcount.table import Table
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.names import apart
 from softcount.table.schema import Key
@@ -70,12 +69,7 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         return tags
 
     def _missing(self) -> tuple[str, ...]:
-        words = getattr(self, "missing", None)
-        if words is None or isinstance(words, str):
-            return MISSING if words is None else (words,)
-        if not isinstance(words, Iterable):
-            raise DataError(f"missing is a list of the cells that count as missing, not {words!r}.")
-        return tuple(words)
+        return inputs.missing_words(getattr(self, "missing", None))
 
     def _check_settings(self) -> None:
         """Refuse settings that mean nothing, by name."""

@@ -35,7 +35,7 @@ from softcount.models.hidden_chain import HiddenChain
 from softcount.run.progress import progress_on, starts_told
 from softcount.run.threads import Threads
 from softcount.sequences import Sequences, open_sequences
-from softcount.table import MISSING, Table, code_labels
+from softcount.table import Table, code_labels
 from softcount.table.schema import Key, Kind
 
 AUTO = "auto"
@@ -183,8 +183,7 @@ class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit
         checked_links(self._wanted(), self.transitions, self.first, self.tied)
 
     def _missing(self) -> tuple[str, ...]:
-        words = self.missing
-        return MISSING if words is None else (words,) if isinstance(words, str) else tuple(words)
+        return inputs.missing_words(self.missing)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
         return open_sequences(X, weights=weights, missing=self._missing())

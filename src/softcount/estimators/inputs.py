@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from softcount.numerics.late_scipy import sparse
 from softcount.priors import Dirichlet
 from softcount.sources.frames import TEXT, CellTypeError, is_frame, is_missing, plain_keys, text_column
 from softcount.table import Table, check_weights, code_labels, open_table
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.table.schema import Field, Key, Kind, Schema, with_usual
 
 Answer = TypeVar("Answer")
 
@@ -59,6 +59,13 @@ def refuse_negative(name: str, value: Any) -> None:
     """Raise where a setting is not a number of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
         raise DataError(f"{name} must be 0 or more, not {value!r}.")
+
+
+def missing_words(said: Any) -> tuple[str, ...]:
+    """The cells that mean missing: the usual ones, and what an estimator's `missing` adds."""
+    if said is not None and not isinstance(said, Iterable):
+        raise DataError(f"missing is a list of cells that mean missing, besides the usual ones, not {said!r}.")
+    return with_usual(() if said is None else (said,) if isinstance(said, str) else tuple(said))
 
 
 def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:

@@ -24,7 +24,8 @@ from softcount.files.fit_history import calibration_document, calibration_from, 
 from softcount.files.json_document import key_of, plain
 from softcount.files.linear_part import linear_document, linear_from
 from softcount.files.npy import SMALL, counts_from, counts_parts
-from softcount.files.text_part import put_words, reading_document, reading_from, words_from
+from softcount.files.schema_part import array_name, column_from, filed_schema, schema_from
+from softcount.files.text_part import put_words, reading_from
 from softcount.files.validate import check_model, check_structure, estimated
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.learned import Learned
@@ -32,8 +33,7 @@ from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
 from softcount.numerics.twofold import Twofold
-from softcount.table.counted_points import MOST_POINTS, CountedPoints
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.table.schema import Key, Schema
 from softcount.text.word_list import Words
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
@@ -61,7 +61,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
     nodes = model.model.nodes.columns
     for spec in model.schema.fields:
         if isinstance(spec.levels, Words):
-            put_words(arrays, f"words/{_name(spec.key)}", spec.levels)
+            put_words(arrays, f"words/{array_name(spec.key)}", spec.levels)
     follow = _following(model)
     each: dict[str, list[Arrays]] = {
         "counts": [counts_parts(model.counts.arrays[x.key]) for x in nodes],
@@ -79,7 +79,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
     calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
     weights, linear = (model.weights, model.linear) if isinstance(model, Fitted) else (None, None)
     return {
-        "schema": {"missing": list(model.schema.missing), "fields": [_field(spec) for spec in model.schema.fields]},
+        "schema": filed_schema(model.schema),
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
         "places": {section: put_alike(arrays, section, own) for section, own in each.items()},
         **model_document(model.model),
@@ -131,23 +131,6 @@ def _kept(values: Mapping[str, np.ndarray]) -> Arrays:
     return {name: np.asarray(value, dtype=np.float64, order="C") for name, value in values.items()}
 
 
-def _name(key: Hashable) -> str:
-    return repr(plain(key))
-
-
-def _field(spec: Field) -> Document:
-    return _points(spec.points) | {
-        "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
-        "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
-        "declared": bool(spec.declared), "reading": None if spec.reading is None else reading_document(spec.reading),
-    }  # fmt: skip
-
-
-def _levels(levels: Any) -> list[Any] | None:
-    """Levels as JSON; words are in arrays of their own."""
-    return None if isinstance(levels, Words) else [plain(x) for x in levels]
-
-
 def node_document(node: Node, alike: bool = True) -> Document:
     """A column or block: its family and setting."""
     kept = node.family.setting_document(node.setting)
@@ -197,8 +180,7 @@ def _class_prior(value: Any) -> Any:
 
 def model_of(document: Document, arrays: Arrays) -> Learned:
     """The fitted model that a document and its arrays are of, if it makes sense."""
-    fields_read = tuple(_read_field(x, arrays) for x in document["schema"]["fields"])
-    schema = Schema(fields_read, _words(document["schema"]["missing"]))
+    schema = schema_from(document["schema"], arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
     groups = whole(document["groups"], 1, room, "groups")
     leaves = _nodes_from(document["leaves"], groups, schema, room)
@@ -209,7 +191,7 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         for leaf, x in zip(leaves, document["leaves"], strict=True)
         if truth(x.get("follows", False), f"column {leaf.key!r}: follows")
     }
-    filed = FiledArrays(arrays, [_name(leaf.key) for leaf in leaves], document.get("places"))
+    filed = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], document.get("places"))
     imagined = _read_imagined(model, document, filed)
     own = _read_params(model, filed, follow, groups)
     counts = _read_counts(model, document, filed)
@@ -224,7 +206,7 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
         "classes": classes, "target": _target(document["target"]), "prior": prior_from(document["prior"]),
         "class_prior": document["class_prior"], "estimate": estimate,
-        "missing": {_column(key): number(n, "missing cells") for key, n in document["missing"]},
+        "missing": {column_from(key): number(n, "missing cells") for key, n in document["missing"]},
         **fit_history_from(document, groups),
     }  # fmt: skip
     corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
@@ -239,58 +221,12 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
 
 
 def _target(value: Any) -> Any:
-    return None if value is None else _column(value)
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ModelFileError(f"the cells that count as missing are {value!r}, which are no words.")
-    return tuple(value)
+    return None if value is None else column_from(value)
 
 
 def _one_of(value: Any, known: Any) -> Any:
     if value not in known:
         raise ModelFileError(f"{value!r} is not one of {', '.join(map(str, known))}.")
-    return value
-
-
-def _read_field(x: Document, arrays: Arrays) -> Field:
-    key, kind, reading, levels = _column(x["key"]), Kind(x["kind"]), x.get("reading"), x["levels"]
-    scale, anchor = (number(x[name], f"the {name} of column {key!r}") for name in ("scale", "anchor"))
-    used, wide, declared = (truth(x[name], f"column {key!r}: {name}") for name in ("used", "wide", "declared"))
-    if not scale > 0:
-        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
-    if (kind is Kind.TEXT and used) != (levels is None) or (levels is None and reading is None):
-        raise ModelFileError(f"column {key!r} ({kind}) has no levels, or words where it is no text.")
-    known = words_from(arrays, f"words/{_name(key)}", key) if levels is None else tuple(levels)
-    if levels is not None and not all(isinstance(level, (str, int, float)) for level in levels):
-        raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
-    read = None if reading is None else reading_from(reading, key)
-    points = None if "points" not in x else _read_points(x["points"], key)
-    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points)
-
-
-def _points(points: CountedPoints | None) -> Document:
-    if points is None:
-        return {}
-    return {"points": {"values": list(points.values), "step": points.step, "most": points.most}}
-
-
-def _read_points(x: Document, key: Key) -> CountedPoints:
-    """The numbers that a column is counted at, if they are different ones in order."""
-    step, values = number(x["step"], f"the step of column {key!r}"), x["values"]
-    most = whole(x["most"], 1, MOST_POINTS, f"the number of points of column {key!r}")
-    if not isinstance(values, list) or not all(type(value) is float for value in values):
-        raise ModelFileError(f"column {key!r} is counted at what are no numbers.")
-    found = np.array(values)
-    if step < 0 or not np.isfinite(found).all() or not (np.diff(found) > 0).all() or len(found) > most:
-        raise ModelFileError(f"column {key!r} is counted at numbers that are out of order, or too many.")
-    return CountedPoints(tuple(values), step, most)
-
-
-def _column(value: Any) -> Key:
-    if not isinstance(value, (str, int)) or isinstance(value, bool):
-        raise ModelFileError(f"{value!r} is no column: neither a name nor a place.")
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -201,7 +201,7 @@ Missing = Mapping[Key, float]
 HEADINGS = ("column", "kind", "why", "missing")
 
 
-def schema_page(schema: Schema, n_rows: int, missing: Missing) -> Page:
+def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> Page:
     """How a table is read, for `softcount schema`."""
     page = Page()
     page.heading(f"{counted(n_rows, 'row')}, {counted(len(schema.fields), 'column')}")
@@ -210,6 +210,7 @@ def schema_page(schema: Schema, n_rows: int, missing: Missing) -> Page:
     if left_out:
         page.heading("Left out")
         page.line(f"{listed(left_out)}. To use one anyway, declare its kind: --kind {left_out[0]}=categorical")
+    add_notes(page, list(notes))
     return page
 
 
@@ -232,9 +233,12 @@ def missing_share(key: Key, missing: Missing, n_rows: float) -> str:
     return share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
 
 
-def schema_document(schema: Schema, n_rows: int, missing: Missing) -> dict[str, Any]:
+def schema_document(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> dict[str, Any]:
     """How a table is read, as data."""
-    return {"rows": n_rows, "columns": column_documents(schema, missing), "missing_words": list(schema.missing)}
+    words = list(schema.missing)
+    return {
+        "rows": n_rows, "columns": column_documents(schema, missing), "missing_words": words, "notes": list(notes),
+    }  # fmt: skip
 
 
 def column_documents(schema: Schema, missing: Missing) -> list[dict[str, Any]]:

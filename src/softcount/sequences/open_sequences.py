@@ -27,6 +27,7 @@ from softcount.sources.archives import FolderArchive, archive_of
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.detect import file_source, from_path, open_source
 from softcount.sources.document_files import DocumentsSource, LinesSource, one_document
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, is_frame, text_column
 from softcount.sources.source import Key, Source
 from softcount.table import MISSING
@@ -47,7 +48,7 @@ def open_sequences(  # noqa: PLR0913
     steps: str | None = None,
     columns: Sequence[Key] | None = None,
     missing: Sequence[str] = MISSING,
-    header: bool = True,
+    form: FileFormat = CONTENT_DECIDES,
     empty: bool = False,
     progress: Progress | None = None,
 ) -> Sequences:
@@ -77,10 +78,10 @@ def open_sequences(  # noqa: PLR0913
         return data if weights is None else data.weighed(weights)
     said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
     if isinstance(data, str | os.PathLike):
-        opened = _PathReader(os.fsdecode(data), said, header, progress)
+        opened = _PathReader(os.fsdecode(data), said, form, progress)
         return opened.steps(sequence, order, weight, steps).only(columns).sequences(weights, empty)
     if sequence is not None or order is not None or weight is not None:
-        source = open_source(data, said, header, progress)
+        source = open_source(data, said, form, progress)
         return _long(source, sequence, order, weight, said).only(columns).sequences(weights, empty)
     return _in_memory(data, steps).only(columns).sequences(weights, empty)
 
@@ -94,7 +95,7 @@ def _in_memory(data: Any, steps: str | None) -> Steps:
     if is_list_column(data):
         return list_column(data)
     if isinstance(data, Mapping) or (is_frame(data) and hasattr(data, "columns")):
-        return _table_of_lists(open_source(data, MISSING, True, None))
+        return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
     if isinstance(data, np.ndarray) and data.dtype.kind != "O":
         _refuse_array(data)
     if not hasattr(data, "__iter__"):
@@ -158,8 +159,8 @@ def _long(
 class _PathReader:
     """The sequences of a path: a table, text, or a folder of either."""
 
-    def __init__(self, path: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> None:
-        self.path, self.missing, self.header, self.progress = path, missing, header, progress
+    def __init__(self, path: str, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> None:
+        self.path, self.missing, self.form, self.progress = path, missing, form, progress
 
     def steps(self, sequence: Key | None, order: Key | None, weight: Key | None, steps: str | None) -> Steps:
         if steps is not None:
@@ -172,7 +173,7 @@ class _PathReader:
             if sequence is not None:
                 raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
             return self._tables(order)
-        make = partial(file_source, missing=self.missing, header=self.header, progress=self.progress)
+        make = partial(file_source, missing=self.missing, form=self.form, progress=self.progress)
         source = from_path(self.path, make)
         if sequence is None and order is None and weight is None:
             return _table_of_lists(source)
@@ -197,7 +198,7 @@ class _PathReader:
         names = FolderArchive(self.path).names
         if not names:
             raise DataError(f"{self.path} holds no files.")
-        make = partial(open_source, missing=self.missing, header=self.header, progress=None)
+        make = partial(open_source, missing=self.missing, form=self.form, progress=None)
         sources = [make(os.path.join(self.path, name)) for name in names]
         found = stacked([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
         return found if order is None else in_order(found, order, self.missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import shutil
@@ -22,12 +23,12 @@ LONGEST = 32 << 20
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""How UTF-16 text begins."""
 Progress = Callable[[int, int], None]
 
 _FOREIGN = {
     b"PK\x03\x04": "a zip or spreadsheet file. Save the sheet as CSV, or unpack it first",
-    b"\xff\xfe": "UTF-16 text. Convert it to UTF-8 first",
-    b"\xfe\xff": "UTF-16 text. Convert it to UTF-8 first",
     b"\x28\xb5\x2f\xfd": "compressed with zstd. Unpack it first",
     b"BZh": "compressed with bzip2. Unpack it first",
     b"\xfd7zXZ\x00": "compressed with xz. Unpack it first",
@@ -122,11 +123,14 @@ class UnchangingFile:
 class TextFile(UnchangingFile):
     """The bytes of a text file, unpacked, in blocks; it may be read any number of times."""
 
-    def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, path: str, name: str | None = None, progress: Progress | None = None, encoding: str | None = None
+    ) -> None:
         super().__init__(path, name)
         self.progress = progress
         begins = first_bytes(path)
         self.packed = begins.startswith(GZIP)
+        self.encoding = encoding or ("utf-16" if begins.startswith(WIDE) else None)
         for magic, said in _FOREIGN.items():
             if begins.startswith(magic):
                 raise DataError(f"{self.name} is {said}.")
@@ -138,7 +142,8 @@ class TextFile(UnchangingFile):
         """All bytes without the byte-order mark; calls `progress(done, total)` in bytes of the file itself."""
         with self.unchanged(), open(self.path, "rb") as raw:
             first = True
-            for block in unpacked_blocks(raw, self.name) if self.packed else _plain_blocks(raw, self.name):
+            plain = unpacked_blocks(raw, self.name) if self.packed else _plain_blocks(raw, self.name)
+            for block in plain if self.encoding is None else as_utf8_blocks(plain, self.encoding, self.name):
                 data = block.removeprefix(BOM) if first else block
                 first = False
                 if self.progress and not quiet:
@@ -178,6 +183,20 @@ def unpacked_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
         raise DataError(f"{name} is a gzip file that ends too early. Copy or download it again.") from None
     except (OSError, zlib.error) as error:
         raise DataError(f"{name} is damaged: {error}. Copy or download it again.") from None
+
+
+def as_utf8_blocks(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
+    """Blocks of text in some encoding as UTF-8."""
+    decoder, done = codecs.getincrementaldecoder(encoding)(), 0
+    try:
+        for block in blocks:
+            yield decoder.decode(block).encode()
+            done += len(block)
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        raise DataError(
+            f"{name} is not {encoding} text after byte {done:,} ({error}). Give another --encoding"
+        ) from None
 
 
 def recoded(raw: bytes) -> tuple[bytes, bool]:

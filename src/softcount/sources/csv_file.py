@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.bytestream import BOM, TextFile
-from softcount.sources.csv_rows import (
-    Dialect,
-    RowBytes,
-    dialect_of,
-    not_utf8,
-    padded_columns,
-    rows_before,
-    runs,
-    with_last,
-)
+from softcount.sources.csv_rows import RowBytes, padded_columns, rows_before, runs, with_last
+from softcount.sources.dialects import HEAD, Dialect, best_delimiter, dialect_of, is_blank_separated, not_utf8
+from softcount.sources.file_format import BLANKS, CONTENT_DECIDES, FileFormat
+from softcount.sources.line_filters import with_single_tabs, without_comments, without_first_lines
 from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for
 
 LOOK_BYTES = 48 << 20
@@ -30,6 +25,9 @@ CHUNK_BYTES = 64 << 20
 """Bytes of rows after which a chunk ends, however few they are."""
 
 LOOK_RUN = 4_096
+FEW_LINES = 10
+"""Rows within which an uneven one may be because the file begins with a title."""
+
 ANY = Wanted(numeric=False)
 
 _UNEVEN = re.compile(r"^CSV parse error: Row #(\d+): Expected \d+ columns, got (\d+)")
@@ -41,11 +39,15 @@ class CsvSource(Source):
 
     text_file = True
 
-    def __init__(self, file: TextFile, missing: tuple[str, ...], header: bool = True) -> None:
-        self.file = file
+    def __init__(self, file: TextFile, missing: tuple[str, ...], form: FileFormat = CONTENT_DECIDES) -> None:
+        self.file, self.form = file, form
         self.missing = list(dict.fromkeys(("", *missing)))
-        self.dialect = self._dialect(header)
+        self._blanks = asked = form.delimiter == BLANKS
+        self.dialect = self._dialect()
         self.keys = list(self.dialect.names)
+        self._nothing = " ".join(["", *self.keys]) if self.dialect.trailing else None  # longer than any name
+        said = ("cells are parted by blanks (--delimiter says otherwise)",) if self._blanks != asked else ()
+        self.notes = (*said, *self.dialect.notes)
         total, size = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
@@ -53,22 +55,40 @@ class CsvSource(Source):
         self.n_rows = None if self._long else total
         self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES)
 
-    def _dialect(self, header: bool) -> Dialect:
+    def _blocks(self, quiet: bool = False) -> Iterator[bytes]:
+        """The bytes of the file without the lines that are no rows."""
+        blocks = without_first_lines(self.file.blocks(quiet=quiet), self.form.skip_lines)
+        blocks = without_comments(blocks, self.form.comment.encode())
+        return with_single_tabs(blocks) if self._blanks else blocks
+
+    def _dialect(self) -> Dialect:
         head = bytearray()
-        for block, last in with_last(self.file.blocks(quiet=True)):
+        for block, last in with_last(self._blocks(quiet=True)):
             head += block
-            found = dialect_of(self.file.name, bytes(head), last, header)
-            if found is not None:
-                return found
+            if len(head) >= HEAD or last:
+                if self._seems_blank_separated(bytes(head)):
+                    self._blanks = True
+                    return self._dialect()
+                form = replace(self.form, delimiter="\t") if self._blanks else self.form
+                found = dialect_of(self.file.name, bytes(head), last, form)
+                if found is not None:
+                    return found
         raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
+
+    def _seems_blank_separated(self, head: bytes) -> bool:
+        if self._blanks or self.form.delimiter is not None or best_delimiter(head[:HEAD]) is not None:
+            return False
+        return is_blank_separated(head)
 
     def _count_ahead(self) -> tuple[int, int]:
         """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
         total = size = broken = 0
+        noted = False
         for run in self._runs(LOOK_RUN, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
             broken += _lines(run.data) - run.n_rows
-            self.notes = self.notes or _note_of_breaks(run, broken)
+            if broken and not noted:
+                noted, self.notes = True, (*self.notes, *_note_of_breaks(run, broken))
             if total > FEW_ROWS:
                 break
         return total, size
@@ -82,7 +102,7 @@ class CsvSource(Source):
                 return
 
     def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
-        blocks = _after(self.file.blocks(quiet=quiet), self.dialect.skip)
+        blocks = _after(self._blocks(quiet), self.dialect.skip)
         return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES)
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
@@ -142,16 +162,20 @@ class CsvSource(Source):
         from pyarrow import csv
 
         levels = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        nothing = [] if self._nothing is None else [self._nothing]
         types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
         # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
         whole = BOM + data if data.startswith(BOM) else data
         return csv.read_csv(
             pa.BufferReader(whole),
-            read_options=csv.ReadOptions(column_names=self.keys, block_size=len(whole) + 1, use_threads=False),
+            read_options=csv.ReadOptions(
+                column_names=[*self.keys, *nothing], block_size=len(whole) + 1, use_threads=False
+            ),
             parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
-                column_types={key: types[want.numeric, want.text] for key, want in wanted.items()},
-                include_columns=list(wanted),
+                column_types={key: types[want.numeric, want.text] for key, want in wanted.items()}
+                | dict.fromkeys(nothing, pa.null()),
+                include_columns=[*wanted, *nothing],
                 null_values=self.missing,
                 strings_can_be_null=True,
             ),
@@ -164,6 +188,11 @@ class CsvSource(Source):
             raise self._uneven(run.start + int(uneven[1]), int(uneven[2]))
         if "UTF8" in said or "utf8" in said.lower():
             raise self._not_utf8(run)
+        if "conversion error to null" in said:
+            raise DataError(
+                f"{self.file.name}: rows end with a {self.dialect.spoken}, but in rows {run.start + 1} to "
+                f"{run.start + run.n_rows} something stands after one. Give every column a name in the first line."
+            )
         if "conversion error" not in said:
             raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {said}.")
 
@@ -172,6 +201,8 @@ class CsvSource(Source):
         hint = "Check for a delimiter or quote inside a cell"
         if expected == 1:
             hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
+        if row <= FEW_LINES:
+            hint += "; where the file begins with other lines, leave them out: --skip-lines N (skip_lines=N)"
         return DataError(
             f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
             f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."

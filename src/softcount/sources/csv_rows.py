@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.sources.arrow_columns import number_of
 from softcount.sources.bytestream import LONGEST
-from softcount.sources.source import refuse_repeated
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
-NOT_TEXT = "this is not plain text, or it is damaged. If it was saved as UTF-16, convert it to UTF-8 first."
+NOT_TEXT = "this is not plain text, or it is damaged. If it was saved as UTF-16: --encoding utf-16"
 """What a NUL byte means."""
 
 
@@ -244,139 +240,3 @@ def _columns_at(letters: np.ndarray, places: np.ndarray, delimiter: int) -> set[
     begins = ends[np.searchsorted(ends, places, side="right") - 1]
     columns = np.searchsorted(delimiters, places, side="right") - np.searchsorted(delimiters, begins)
     return set(columns.tolist())
-
-
-# -- what parts the cells, and what the columns are called
-
-DELIMITERS = (",", "\t", ";", "|")
-LINES = 50
-HEAD = 1 << 20
-"""Lines, and bytes at most, that are compared to find the delimiter."""
-
-UNNAMED = "Unnamed: 0"
-_SPOKEN = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
-
-
-class Dialect(NamedTuple):
-    """The delimiter, the column names, and how many bytes of the file the header takes."""
-
-    delimiter: str
-    names: list[str]
-    skip: int
-
-    @property
-    def spoken(self) -> str:
-        return _SPOKEN[self.delimiter]
-
-
-def dialect_of(name: str, head: bytes, whole: bool, header: bool) -> Dialect | None:
-    """What the first bytes of a file, or the whole of it, say of how it is written; None where they are too few."""
-    if len(head) < HEAD and not whole:
-        return None
-    if whole and not head.strip():
-        raise DataError(f"{name} is empty. A table needs a line of column names and at least one row.")
-    text = head + b"\n" if whole else head
-    blank = len(text) - len(text.lstrip(b"\r\n"))
-    delimiter = best_delimiter(text[blank : blank + HEAD])
-    cells, skip = record_at(text, blank, delimiter.encode())
-    if skip < 0:
-        if whole or len(head) > LONGEST:
-            raise DataError(
-                f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never "
-                "closed. Close it; double a quote inside a cell."
-            )
-        return None
-    if not header:
-        return Dialect(delimiter, [f"c{place}" for place in range(1, len(cells) + 1)], 0)
-    return Dialect(delimiter, column_names(_names(name, text[:skip], cells)), skip)
-
-
-def _names(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
-    if b"\0" in line:
-        raise DataError(f"there is a NUL byte in the first line of {name}: {NOT_TEXT}")
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_utf8(name, error.start, 0) from None
-    return [cell.decode("utf-8").strip() for cell in cells]
-
-
-def not_utf8(name: str, offset: int, row: int) -> DataError:
-    """The error of a byte that is not UTF-8; row 0 is the header."""
-    where = f"row {row}" if row else "the header"
-    return DataError(
-        f"{name} is not UTF-8 text: byte {offset} (in {where}) does not belong. "
-        "Convert it, for example: iconv -f latin1 -t utf-8 OLD > NEW"
-    )
-
-
-def best_delimiter(text: bytes) -> str:
-    """The delimiter under which the first lines agree best in how many cells they have, and have the most."""
-    scored = [(_agreement(text, delimiter), -place, delimiter) for place, delimiter in enumerate(DELIMITERS)]
-    best, _, delimiter = max(scored)
-    return delimiter if best > (0.0, 0) else ","
-
-
-def _agreement(text: bytes, delimiter: str) -> tuple[float, int]:
-    widths: list[int] = []
-    at = 0
-    while 0 <= at < len(text) and len(widths) <= LINES:
-        cells, at = record_at(text, at, delimiter.encode())
-        if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
-            widths.append(len(cells))
-    if not widths or widths[0] < 2:
-        return 0.0, 0
-    return sum(width == widths[0] for width in widths) / len(widths), widths[0]
-
-
-_BREAKS = {one.encode(): re.compile(b"[\r\n" + re.escape(one.encode()) + b"]") for one in DELIMITERS}
-
-
-def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]:
-    r"""The cells of the row that begins at a place, and where the next begins; -1 where the data end before the row.
-
-    >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
-    ([b'a', b'b"c\n', b'd"e'], 15)
-    """
-    cells: list[bytes] = []
-    while True:
-        quoted = b""
-        if data.startswith(b'"', at):
-            close = _closing(data, at + 1)
-            quoted, at = data[at + 1 : close].replace(b'""', b'"'), close + 1
-            if not at:
-                return [*cells, quoted], -1
-        found = _BREAKS[delimiter].search(data, at)
-        end = found.start() if found else len(data)
-        cells.append(quoted + data[at:end])
-        if not data.startswith(delimiter, end):
-            return cells, end + 1 + data.startswith(b"\r\n", end) if found else -1
-        at = end + 1
-
-
-def _closing(data: bytes, at: int) -> int:
-    """Where the quote is that closes a cell; -1 where there is none."""
-    while (at := data.find(b'"', at)) >= 0 and data.startswith(b'"', at + 1):
-        at += 2
-    return at
-
-
-def column_names(cells: Sequence[str]) -> list[str]:
-    """Names from a header; what looks like data, is empty or comes twice is refused."""
-    if all(number_of(cell) is not None for cell in cells):
-        raise _looks_like_data()
-    names = [UNNAMED if place == 0 and not cell and len(cells) > 1 else cell for place, cell in enumerate(cells)]
-    for place, cell in enumerate(names, start=1):
-        if not cell:
-            raise DataError(f"column {place} has no name. Give every column a name in the first line.")
-    counts = [name for name, count in Counter(names).items() if count > 1]
-    numbers = [name for name in names if number_of(name) is not None]
-    if counts and numbers and set(names) <= {*counts, *numbers}:
-        raise _looks_like_data()
-    refuse_repeated(names)
-    return names
-
-
-def _looks_like_data() -> DataError:
-    remedy = "Add a line of column names, or read it without one: --no-header (header=False)."
-    return DataError(f"the first line looks like data, not names. {remedy}")

@@ -14,16 +14,17 @@ from softcount.sources.archives import archive_of
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.document_files import DocumentsSource
+from softcount.sources.file_format import FileFormat
 from softcount.sources.frames import columns_source, frame_source, is_frame
 from softcount.sources.in_memory import DenseSource, SparseSource
 from softcount.sources.parquet import MAGIC, ParquetSource
 from softcount.sources.source import Source
 
 
-def open_source(data: Any, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
     """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source as it is."""
     if isinstance(data, str | os.PathLike):
-        make = partial(file_source, missing=missing, header=header, progress=progress)
+        make = partial(file_source, missing=missing, form=form, progress=progress)
         return from_path(os.fsdecode(data), make)
     if hasattr(data, "pieces") and hasattr(data, "head"):
         source: Source = data
@@ -53,14 +54,14 @@ def from_path(path: str, make: Callable[[str, str], Source]) -> Source:
     return source
 
 
-def file_source(path: str, name: str, missing: tuple[str, ...], header: bool, progress: Progress | None) -> Source:
+def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
     """The source of a file of rows, or of a folder or tar file of documents."""
     archive = archive_of(path, name, progress)
     if archive is not None:
         return DocumentsSource(archive, progress=progress)
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return ParquetSource(path, name, progress)
-    return CsvSource(TextFile(path, name, progress), missing, header)
+    return CsvSource(TextFile(path, name, progress, form.encoding), missing, form)
 
 
 def _array_source(array: np.ndarray) -> Source:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from softcount.errors import DataError
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 
 Key = Hashable
 """A column's name (string) or position (integer)."""
@@ -59,6 +60,7 @@ class Source:
     `kinds` are what columns are whatever their cells show, and `whys` the reason to give. Columns `aside` are no
     features unless declared so. `default_target` is what to predict where nobody said. `files` are those that the rows
     are, where each is one. In a `verbatim` source no cell is missing but null and NaN, unless somebody says which are.
+    `form` is how its owner says it is to be read.
     """
 
     keys: list[Any]
@@ -73,6 +75,7 @@ class Source:
     default_target: str | None = None
     files: Sequence[str] = ()
     verbatim: bool = False
+    form: FileFormat = CONTENT_DECIDES
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,35 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
-from softcount.table.schema import MISSING, Key
+from softcount.table.odd_cells import FEW_WORDS, OddCells
+from softcount.table.schema import DASHES, MISSING, Key
 
 
 @dataclass(frozen=True, slots=True)
 class MissingWords:
-    """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files)."""
+    """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files).
+
+    `usual`: the usual words are among them, so that others which mean the same are looked for.
+    """
 
     missing: frozenset[str] = frozenset(MISSING)
     numbers: tuple[float, ...] = ()
     trim: bool = False
+    usual: bool = True
 
     @classmethod
     def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
         words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
-        return cls(frozenset(words), arrow_columns.number_words(words), trim)
+        return cls(frozenset(words), arrow_columns.number_words(words), trim, set(MISSING) <= set(words))
+
+    def among(self, more: tuple[str, ...]) -> MissingWords:
+        """The same with what else means missing in one column."""
+        return replace(self, missing=self.missing.union(more)) if more else self
+
+    @property
+    def among_numbers(self) -> MissingWords:
+        """The same for a column of numbers, in which a dash cannot be anything else."""
+        return self.among(DASHES) if self.usual else self
 
 
 def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
@@ -136,10 +150,10 @@ def _seconds(column: Any) -> np.ndarray:
 
 
 def _spelt_numbers(column: Any, words: MissingWords, key: Key, start: int, pattern: str) -> np.ndarray:
-    texts, places = distinct(column, words)
+    texts, places = distinct(column, words.among_numbers)
     floats, bad = arrow_columns.floats_of(texts, pattern)
     if bad.any():
-        _refuse_word(places, np.flatnonzero(bad), texts, key, start)
+        _refuse_words(OddCells.of(texts, places, bad), key, start + _first_row(places, np.flatnonzero(bad)) + 1)
     if np.isinf(floats).any():
         row = _first_row(places, np.flatnonzero(np.isinf(floats)))
         raise too_large(key, start + row, texts[places[row]])
@@ -154,14 +168,16 @@ def _first_row(places: np.ndarray, wanted: np.ndarray) -> int:
 _INFINITE = frozenset({"inf", "infinity", "+inf", "-inf", "+infinity", "-infinity"})
 
 
-def _refuse_word(places: np.ndarray, wanted: np.ndarray, texts: list[Any], key: Key, start: int) -> None:
-    row = _first_row(places, wanted)
-    word = texts[places[row]].strip()
-    where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
+def _refuse_words(odd: OddCells, key: Key, row: int) -> None:
+    """Raise what is wrong with cells that are no numbers, the first of which stands in a row."""
+    word = odd.words[0]
+    where = f"{wording.column(key)} holds numbers, but row {row} holds {wording.cell(word)}."
     if word.casefold() in _INFINITE:
         raise DataError(f"{where} Infinite values cannot be counted; if it means missing: --missing {word}")
     if len(word) > wording.LONGEST:  # a document, which is neither a mark nor a level
         raise DataError(f"{where} If it is text: --kind {key}=text; or leave it out: --kind {key}=ignore")
+    if odd.numbers and 1 < len(odd.words) <= FEW_WORDS:
+        raise DataError(f"{where} {odd.told}. {odd.remedy(key)}")
     raise DataError(f"{where} If it means missing: --missing {word}; if it is a category: --kind {key}=categorical")
 
 

@@ -105,7 +105,7 @@ def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWord
     column = flat(column)
     if cell_type(column.type) is CellType.TIME:
         column = arrow_of(numbers(column, words, plan.key, start))
-    values, places = distinct(column, words)
+    values, places = distinct(column, words.among(plan.field.missing))
     for place, value in enumerate(values):
         level = number_of(value.strip()) if isinstance(value, str) and not isinstance(plan.constant, str) else value
         if value is not None and (level is None or level != plan.constant) and level not in words.numbers:
@@ -181,7 +181,8 @@ class ArrowEncoder(Encoder):
         if column is None:
             return np.full(piece.n_rows, np.nan)
         padded = plan.field.declared or self.coding.closed
-        return numbers(column, self.coding.words, plan.key, piece.start, padded=padded)
+        words = self.coding.words.among(plan.field.missing)
+        return numbers(column, words, plan.key, piece.start, padded=padded)
 
 
 def _levels(

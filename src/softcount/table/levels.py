@@ -130,7 +130,8 @@ class LevelCoder:
         else:
             levels = [level_of(level) for level in (*plan.seen, *plan.extra)]
             known = Vocabulary(levels, room=plan.most_levels if plan.field.wide else NARROW_LEVELS)
-        return cls(plan, known, words, closed)
+        here = words.among_numbers if plan.as_numbers else words
+        return cls(plan, known, here.among(plan.field.missing), closed)
 
     def codes(self, column: Any, start: int) -> np.ndarray:
         """One code per row, 0 where missing."""

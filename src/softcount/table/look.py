@@ -11,137 +11,17 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
-from softcount.table.cell_values import MissingWords, distinct, numbers, without
+from softcount.sources.arrow_columns import CellType, cell_type
+from softcount.table.cell_values import MissingWords, numbers
+from softcount.table.column_facts import FEW_TEXTS, Facts, facts_of
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
 from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
-from softcount.table.text_columns import DEFAULT_READING, is_text, without_marks
+from softcount.table.text_columns import DEFAULT_READING, is_text
 from softcount.text import Reading
-
-FEW_BINS = 1 << 20
-"""Widest range of whole numbers that is counted in bins rather than sorted."""
-
-FEW_TEXTS = 20
-"""Different cells up to which text is categories, however long."""
-
-LONG_CELL = 64
-FEW_CELLS = 8_192
-FEW_MEANT = 1_000
-"""Bytes of a cell, on average, from which on a column is looked at in its first cells only; how many those are; and
-how many of them their words are counted in."""
 
 NO_VALUES = "every value missing"
 """Why a column without a value is left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """`rows` were looked at, `known` of them hold a value, `different` values are distinct (numbers: at least so many).
-
-    `values` are the numbers in row order without the missing ones, or None for text. `only` is the one value of a
-    constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
-    already keeps the column as categories.
-    """
-
-    key: Any
-    cells: CellType
-    rows: int
-    known: int
-    different: int
-    values: np.ndarray | None = None
-    only: object = None
-    words: float = 0.0
-    coded: bool = False
-
-    @property
-    def whole(self) -> bool:
-        return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
-
-
-def facts_of(key: Key, column: Any, words: MissingWords) -> Facts:
-    """The facts of an Arrow column."""
-    import pyarrow as pa
-
-    column = flat(column)
-    cells = cell_type(column.type)
-    if cells is CellType.NESTED:
-        return Facts(key, cells, len(column), 0, 0)
-    if cells in (CellType.TEXT, CellType.TRUTH):
-        return _running_facts(key, column, words) or _cell_facts(key, column, words)
-    coded = pa.types.is_dictionary(column.type)
-    return number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
-
-
-def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
-    """The facts of a column of numbers, NaN where missing."""
-    values = column[~np.isnan(column)]
-    different = count_distinct(values)
-    only = _only(values, cells) if different == 1 else None
-    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded)
-
-
-def _only(values: np.ndarray, cells: CellType) -> object:
-    value = float(values[0])
-    if cells is CellType.TRUTH:
-        return bool(value)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
-def count_distinct(values: np.ndarray) -> int:
-    """How many distinct numbers; for numbers with decimals only whether there are none, one or several."""
-    if not len(values):
-        return 0
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        return 1
-    if not np.all(values == np.floor(values)):
-        return 2
-    if high - low < FEW_BINS:
-        return int(np.count_nonzero(np.bincount((values - low).astype(np.int64))))
-    return len(np.unique(values))
-
-
-def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
-    """Facts of cells too long and too many to be categories or numbers; None where they are not.
-
-    The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    some = column.slice(0, FEW_CELLS)
-    coded = pa.types.is_dictionary(some.type)
-    spelled = some.dictionary if coded else some
-    if cell_type(spelled.type) is not CellType.TEXT or (pc.mean(pc.binary_length(spelled)).as_py() or 0) < LONG_CELL:
-        return None
-    some = without_marks(some.dictionary_decode() if coded else some, words.missing)
-    different = pc.count_distinct(some).as_py()
-    if different <= FEW_TEXTS:
-        return None
-    texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
-    return Facts(key, CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
-
-
-def _cell_facts(key: Key, column: Any, words: MissingWords) -> Facts:
-    found, places = distinct(column, words)
-    cells = cell_type(column.type)
-    kept = [value is not None for value in found]
-    known = np.append(kept, False)[places] if len(places) else np.zeros(0, bool)
-    texts = [value for value in found if value is not None]
-    different = len(set(texts))
-    only = texts[0] if different == 1 else None
-    if cells is CellType.TEXT and texts:
-        floats, bad = floats_of(found, PLAIN)
-        if not bad.any():
-            return number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), CellType.TEXT)
-    return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts))
-
-
-def _mean_words(texts: list[str]) -> float:
-    some = [text for text in texts[:FEW_MEANT] if isinstance(text, str)]
-    return sum(len(text.split()) for text in some) / len(some) if some else 0.0
-
 
 IGNORE = "ignore"
 
@@ -162,13 +42,23 @@ class Request:
 
 def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
     """How to read each column of the first rows, and what to tell the table's owner."""
-    plans, notes = [], []
+    plans: list[ColumnPlan] = []
+    notes: list[str] = []
     for key, column in columns.items():
         _refuse_nested(key, cell_type(column.type), request)
-        plan, note = _text_plan(key, request) or plan_of(facts_of(key, column, request.words), request, column)
+        plan, said = _text_plan(key, request) or _looked_at(key, column, request)
         plans.append(plan)
-        notes.extend([note] if note else [])
+        notes.extend(note for note in said if note)
     return keep_something(plans, notes)
+
+
+def _looked_at(key: Key, column: Any, request: Request) -> tuple[ColumnPlan, tuple[str, ...]]:
+    """How to read a column, by its cells and by what was said of it."""
+    said = request.kinds.get(key)
+    as_spelt = (said is not None and (said == IGNORE or not _kind(key, said).numeric)) or key in request.levels
+    facts = facts_of(key, column, request.words, as_spelt=as_spelt)
+    plan, note = plan_of(facts, request, column)
+    return plan, (facts.note, note)
 
 
 def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
@@ -198,13 +88,13 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnP
     return plan, verdict.note
 
 
-def _text_plan(key: Key, request: Request) -> tuple[ColumnPlan, str] | None:
+def _text_plan(key: Key, request: Request) -> tuple[ColumnPlan, tuple[str, ...]] | None:
     """The plan of a column that is declared text: nothing need be known of its cells."""
     said = request.kinds.get(key)
     if not is_text(said):
         return None
     reading = said if isinstance(said, Reading) else DEFAULT_READING
-    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ""
+    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ()
 
 
 def _kind(key: Key, forced: Any) -> Kind:
@@ -222,7 +112,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
     wide = facts.different + len(extra) > NARROW_LEVELS
     has_numbers = values is not None and len(values) > 0
     return ColumnPlan(
-        Field(facts.key, Kind.CATEGORICAL, "", wide=wide),
+        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing),
         as_numbers=as_numbers,
         number_like=facts.values is not None,
         constant=facts.only,
@@ -235,7 +125,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
 def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> ColumnPlan:
     values = facts.values
     if kind.numeric and values is None and column is not None:
-        found = numbers(column, request.words, facts.key, 0, padded=True)
+        found = numbers(column, request.words.among(facts.missing), facts.key, 0, padded=True)
         values = found[~np.isnan(found)]
     used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
     plan = _base(facts, values, request).as_kind(kind, "declared", used=used)

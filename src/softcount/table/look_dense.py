@@ -11,8 +11,9 @@ import numpy as np
 from softcount.sources.arrow_columns import CellType
 from softcount.sources.in_memory import LOOK_WHOLE
 from softcount.table.cell_values import too_large
+from softcount.table.column_facts import number_facts
 from softcount.table.column_plan import LOOKED_AT, Anchor, ColumnPlan, anchor_of, anchors_of, log_anchor_of
-from softcount.table.look import IGNORE, Request, keep_something, number_facts, plan_of
+from softcount.table.look import IGNORE, Request, keep_something, plan_of
 from softcount.table.number_kinds import is_few
 from softcount.table.schema import Field, Kind
 

@@ -12,13 +12,15 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.sources.detect import open_source
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
 from softcount.table.cell_values import MissingWords
+from softcount.table.column_facts import facts_of
 from softcount.table.column_plan import ColumnPlan
 from softcount.table.labels import check_weights
-from softcount.table.look import IGNORE, Request, facts_of, look
+from softcount.table.look import IGNORE, Request, look
 from softcount.table.look_dense import look_dense
 from softcount.table.schema import MISSING, Field, Key, Kind, Schema
 from softcount.table.table import Sides, Table, TableParts, refuse_unequal
@@ -39,15 +41,16 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     weights: Any = None,
     schema: Schema | None = None,
     progress: Callable[[int, int], None] | None = None,
-    header: bool = True,
+    **form: Any,
 ) -> Table:
     """A table ready to be read: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
 
     Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding (one for each column, or
     one for all; those in `guessed` nobody declared, earlier rows suggested them); with one the table is read for
     prediction, its columns matched to the schema's. Where text is asked for, a list of documents is a table of one
-    column, "text". `labels` and `weights` are arrays, `target` and `weight` name columns. `header=False` names the
-    columns of a text file c1, c2, ...
+    column, "text". `labels` and `weights` are arrays, `target` and `weight` name columns. How a file is written is said
+    as `FileFormat` has it: `header=False`, `names`, `delimiter`, `decimal`, `encoding`, ...; where nothing is said, it
+    is read as the schema remembers.
 
     >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
     >>> [(spec.key, spec.kind.value) for spec in table.schema.fields]
@@ -63,7 +66,8 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
             return data
         source, texts = data.source, data.texts_read(said)
     else:
-        source = open_source(_as_table(data, kinds, schema), said, header, progress)
+        remembered = CONTENT_DECIDES if schema is None else schema.form
+        source = open_source(_as_table(data, kinds, schema), said, FileFormat.of(**form).over(remembered), progress)
     words = MissingWords.of(said, source.text_file)
     if (source.kinds or source.verbatim) and said == MISSING:
         words = MissingWords(frozenset())  # a folder may be called NA, and a document say no more than that
@@ -222,7 +226,7 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(target)} holds nested or binary values, which cannot be labels.")
-    facts = facts_of(target, column, request.words)
+    facts = facts_of(target, column, request.words, as_spelt=True)
     numeric = (
         facts.values is not None and (cells is not CellType.TEXT or source.text_file) and cells is not CellType.TIME
     )

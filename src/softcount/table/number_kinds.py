@@ -11,7 +11,7 @@ from softcount.sources import wording
 from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
-    from softcount.table.look import Facts
+    from softcount.table.column_facts import Facts
 
 IDENTIFIER_ROWS = 10
 IDENTIFIER_SHARE = 0.5

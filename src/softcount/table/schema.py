@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
 from softcount.table.counted_points import CountedPoints
 from softcount.text.word_rules import Reading
@@ -20,8 +21,16 @@ MOST_LEVELS = 100_000
 OTHER = "(other)"
 """The level that stands for all levels beyond `MOST_LEVELS`."""
 
-MISSING = ("", "NA", "NaN", "nan", "null", "NULL", "None", "?")
+MISSING = ("", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?")
 """Cells read as missing unless the caller says otherwise."""
+
+DASHES = ("-", ".")
+"""Cells that mean missing among numbers, and among words unless + is one of them, as in a column of signs."""
+
+
+def with_usual(added: Sequence[str]) -> tuple[str, ...]:
+    """The usual words for missing and those somebody adds."""
+    return tuple(dict.fromkeys((*MISSING, *map(str, added))))
 
 
 class Kind(StrEnum):
@@ -60,6 +69,7 @@ class Field:
     the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
     short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
     has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
+    `missing` are cells that mean missing in this column, besides those that do in all.
     """
 
     key: Key
@@ -73,14 +83,16 @@ class Field:
     declared: bool = False
     reading: Reading | None = None
     points: CountedPoints | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a table in order, those that are used, and which cells count as missing."""
+    """The fields of a table in order, those that are used, which cells count as missing, and how files are read."""
 
     fields: tuple[Field, ...]
     missing: tuple[str, ...] = MISSING
+    form: FileFormat = CONTENT_DECIDES
     places: dict[Key, ColumnPlace] = field(init=False, compare=False, repr=False, default_factory=dict)
     by_key: dict[Key, Field] = field(init=False, compare=False, repr=False, default_factory=dict)
     used: tuple[Field, ...] = field(init=False, compare=False, repr=False)

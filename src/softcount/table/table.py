@@ -104,7 +104,7 @@ class Table:
         places = parts.located if parts.located is not None else {plan.key: plan.key for plan in parts.plans}
         self.located: dict[Key, Any] = dict(places)
         self._texts = text_columns.text_columns(self.plans, self.closed is not None, parts.texts)
-        self.schema = self.closed or Schema(tuple(plan.field for plan in self.plans), parts.missing)
+        self.schema = self.closed or Schema(tuple(plan.field for plan in self.plans), parts.missing, parts.source.form)
         self.bag_width: int | None = self.source.width if isinstance(self.source, SparseSource) else None
         self._coders = {
             plan.key: LevelCoder.of(plan, self.words, self.closed is not None)
@@ -202,7 +202,9 @@ class Table:
                     wanted |= {} if self._texts[plan.key].complete else {self.located[plan.key]: CELLS}
                     continue
                 padded = plan.field.declared or self.closed is not None
-                wanted[self.located[plan.key]] = Wanted(plan.field.used and plan.field.kind.numeric, padded)
+                # Cells that mean missing here alone would make Arrow give up on all columns of a chunk.
+                numeric = plan.field.used and plan.field.kind.numeric and not plan.field.missing
+                wanted[self.located[plan.key]] = Wanted(numeric, padded)
         if self.sides.target is not None:
             wanted[self.sides.target.key] = Wanted(numeric=False)
         if self.sides.weight is not None:
@@ -219,7 +221,7 @@ class Table:
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
             self.plans = [text_columns.with_words(plan, self._texts) for plan in self.plans]
-            self.schema = Schema(tuple(plan.field for plan in self.plans), self.schema.missing)
+            self.schema = replace(self.schema, fields=tuple(plan.field for plan in self.plans))
             self.notes += [note for note in text_columns.notes_on(self._texts) if note not in self.notes]
             text_columns.refuse_wordless(self.plans, self._texts)
 
@@ -317,7 +319,7 @@ class Table:
                 spec = replace(spec, levels=tuple(ordered))
             fields.append(spec)
         changed = bool(remap) and self.closed is None
-        schema = Schema(tuple(fields), self.schema.missing) if changed else self.schema
+        schema = replace(self.schema, fields=tuple(fields)) if changed else self.schema
         found, order = self._settled_labels() if classes is None else (list(classes), None)
         notes = [self.outside_note] if self.outside else []
         return Settled(schema, remap, found, order, notes).with_opposites(two_levels)

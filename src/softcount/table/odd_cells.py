@@ -1,0 +1,128 @@
+"""Cells that are no numbers in columns of numbers: which mean missing, what is said; and numbers that do.
+
+A word without a digit in a few cells of a column of numbers means missing, and its owner is told. A cell with a digit,
+such as 80+ or <5, may be worth something: it is refused, with what mends it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import PADDED
+from softcount.table.schema import DASHES, Key
+
+FEW_ROWS = 10
+"""Rows below which nothing is said of how cells are spelt."""
+
+MOST_ODD = 0.2
+"""Share of the cells that odd ones may be."""
+
+FEW_WORDS = 5
+"""Different words that may mean missing in one column."""
+
+_digit = re.compile(r"\d")
+_padded = re.compile(PADDED[1:-1])
+_nines = re.compile(r"-9{1,6}|9{2,6}")
+_infinite = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+
+
+class OddCells(NamedTuple):
+    """Different cells that are no numbers, the commonest first, how often each occurs, and how many others are."""
+
+    words: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    numbers: int = 0
+
+    @classmethod
+    def of(cls, texts: Sequence[Any], places: np.ndarray, bad: np.ndarray) -> OddCells:
+        """Those cells of a column, by its distinct values and their places, that are bad."""
+        counts = _counts(texts, places)
+        spelt: dict[str, int] = {}
+        for place in np.flatnonzero(bad).tolist():
+            word = texts[place].strip()
+            spelt[word] = spelt.get(word, 0) + int(counts[place])
+        words = sorted(spelt, key=lambda word: -spelt[word])
+        known = np.array([value is not None for value in texts], dtype=bool)
+        return cls(tuple(words), tuple(spelt[word] for word in words), int(counts[known & ~bad].sum()))
+
+    @property
+    def told(self) -> str:
+        """`55 of 60 cells are numbers; the others are 'n/a' (5)`."""
+        shown = [f"{wording.cell(word)} ({n:,})" for word, n in zip(self.words, self.counts, strict=True)][:FEW_WORDS]
+        more = len(self.words) - len(shown)
+        others = ", ".join(shown) + (f" and {more:,} more" if more else "")
+        return f"{self.numbers:,} of {self.numbers + sum(self.counts):,} cells are numbers; the others are {others}"
+
+    def remedy(self, key: Key) -> str:
+        """What to say on the command line where the cells mean missing, and where the column is of words."""
+        options = " ".join(f"--missing {shlex.quote(word)}" for word in self.words[:FEW_WORDS])
+        return f"If they mean missing: {options}; if they are categories: {wording.declare(key, 'categorical')}"
+
+
+def _counts(texts: Sequence[Any], places: np.ndarray) -> np.ndarray:
+    return np.bincount(places + 1, minlength=len(texts) + 1)[1:]
+
+
+def dashes_in(texts: Sequence[Any]) -> tuple[str, ...]:
+    """The dashes of a column, which mean missing; none where + is a cell too, for there - is a sign."""
+    spelt = {text.strip() for text in texts if isinstance(text, str)}
+    return () if "+" in spelt or spelt <= set(DASHES) else tuple(dash for dash in DASHES if dash in spelt)
+
+
+def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
+    """Whether odd cells mean missing among numbers; False where the column is of words, its numbers included.
+
+    Where nearly all are numbers and some others look as if they were worth something, that is refused.
+    """
+    cells = odd.numbers + sum(odd.counts)
+    if cells < FEW_ROWS or few_levels or sum(odd.counts) > MOST_ODD * cells or len(odd.words) > FEW_WORDS:
+        return False
+    if any(_padded.fullmatch(word) for word in odd.words) or max(map(len, odd.words)) > wording.LONGEST:
+        return False
+    if any(_digit.search(word) for word in odd.words):
+        raise DataError(f"{wording.column(key)}: {odd.told}. {odd.remedy(key)}")
+    if any(_infinite.fullmatch(word) for word in odd.words):
+        raise DataError(f"{wording.column(key)}: {odd.told}. Infinite values cannot be counted. {odd.remedy(key)}")
+    return True
+
+
+def note_of_missing(key: Key, odd: OddCells) -> str:
+    """What is said of cells that were taken to mean missing."""
+    kept = wording.declare(key, "categorical")
+    return f"{wording.column(key)}: {odd.told}: taken as missing ({kept} keeps them as categories)"
+
+
+def note_of_words(key: Key, odd: OddCells, few_levels: bool) -> str:
+    """What is said of a column of words most of whose cells are numbers."""
+    cells = odd.numbers + sum(odd.counts)
+    if cells < FEW_ROWS or few_levels or 2 * odd.numbers < cells or any(_padded.fullmatch(word) for word in odd.words):
+        return ""
+    return f"{wording.column(key)} is read as words: {odd.told}. {odd.remedy(key)}"
+
+
+def note_of_marks(key: Key, values: np.ndarray) -> str:
+    """What is said of numbers such as -999 or 9999 that lie farther from the rest than the rest is wide; or nothing."""
+    if len(values) < FEW_ROWS:
+        return ""
+    ends = {float(values.min()), float(values.max())}
+    marks = [end for end in sorted(ends) if _nines.fullmatch(f"{end:.17g}")]
+    if not marks:
+        return ""
+    rest = values[~np.isin(values, marks)]
+    if not len(rest):
+        return ""
+    low, high = float(rest.min()), float(rest.max())
+    far = [mark for mark in marks if max(low - mark, mark - high) > max(high - low, 1.0)]
+    if not far:
+        return ""
+    said = " and ".join(f"{mark:.17g} in {int((values == mark).sum()):,} cells" for mark in far)
+    options = " ".join(f"--missing {mark:.17g}" for mark in far)
+    rest_is = f"far from the rest ({low:g} to {high:g})"
+    return f"{wording.column(key)} holds {said}, {rest_is}. If that means missing: {options}"
