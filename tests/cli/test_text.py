@@ -341,7 +341,7 @@ def test_schema_says_how_documents_are_read(mail: Path) -> None:
     result = run("schema", mail)
     assert result.exit_code == 0, result.output
     assert "41 rows" in result.stdout and "documents; 14 different words" in result.stdout
-    assert "note: 1 document was not UTF-8" in result.stderr
+    assert "1 document was not UTF-8" in result.stdout
 
 
 def test_lines_are_a_table_only_where_they_look_like_one() -> None:

@@ -145,7 +145,8 @@ def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, nam
     if shelf is not None:
         return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
     file = form.file.over(fitted.schema.form)
-    unit = form.unit or (None if file.header is False or file.names else _guessed_unit(fitted, form, path, name))
+    said = form.file.header is False or form.file.names
+    unit = form.unit or (None if said else _guessed_unit(fitted, form, path, name))
     if unit == "document":
         return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
     if unit == "lines":
@@ -176,6 +177,8 @@ def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> T
     if lines and any(str(key) in row for row in _as_cells(lines[0])):
         return None
     width = table_width(lines)
+    if width and (fitted.schema.form.header is False or fitted.schema.form.names):
+        return None
     if width or name.lower().removesuffix(".gz").endswith(TABLES):
         looks = f"looks like a table of {width} columns" if width else "is named like a table"
         remedy = "Name it there" + (" (or --no-header)" if re.fullmatch(r"c\d+", str(key)) else "")
