@@ -137,6 +137,23 @@ def test_a_column_copied_ten_times_changes_no_probability(column):
     assert f"column 'copy 7' repeats {column!r} and is left out." in many.notes_
 
 
+def test_columns_without_repeated_values_are_not_taken_for_copies():
+    rng = np.random.default_rng(3)
+    label = rng.integers(0, 4, 200)
+    X = rng.normal(size=(200, 6)) + 1.5 * (label[:, None] == np.arange(6))
+    model = sc.Classifier().fit(X, label)
+    assert not any("repeats" in note for note in model.notes_)
+    assert model.score(X, label) > 0.6
+
+
+@pytest.mark.parametrize(("change", "copy"), [(np.exp, True), (np.negative, True), (np.square, False)])
+def test_a_number_repeats_another_where_the_order_of_rows_is_the_same_or_turned(change, copy):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=80)
+    model = sc.Classifier().fit({"x": x, "other": change(x)}, (x + rng.normal(size=80) > 0).astype(int))
+    assert ("column 'other' repeats 'x' and is left out." in model.notes_) == copy
+
+
 def test_a_pair_of_columns_that_only_together_tell_is_found():
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, (300, 4)).astype(str)

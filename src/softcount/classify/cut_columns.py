@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
 from softcount.table.cuts import by_class
-
-FEW_VALUES = 12
-"""Different values up to which each number is an interval of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

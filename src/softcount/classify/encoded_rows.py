@@ -10,6 +10,9 @@ import numpy as np
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 
+FEW_VALUES = 12
+"""Different values up to which each number is an interval of its own."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedRows:
@@ -45,18 +48,19 @@ class EncodedRows:
         return EncodedRows(self.numbers[rows], self.codes[rows])
 
     def copies(self) -> dict[int, int]:
-        """Columns that say nothing but what an earlier one says in every row, by number, and which one that is."""
+        """Columns that say nothing but what an earlier one says in every row, by number, and which one that is.
+
+        A number repeats another that puts all rows in the same order, or in the opposite one; levels repeat a column of
+        few different cells that divides the rows as they do. Where no two cells are alike any two columns would.
+        """
         first: dict[bytes, int] = {}
         found = {}
         for place, column in enumerate([*self.numbers.T, *self.codes.T]):
-            _, same = np.unique(column, return_inverse=True)
-            lead = np.full(int(same.max(initial=-1)) + 1, len(same))
-            np.minimum.at(lead, same, np.arange(len(same)))
-            known = ~np.isnan(column) if place < self.numbers.shape[1] else column > 0
-            own = np.where(known, lead[same], -1).tobytes()  # the first row with the same cell: names do not matter
-            if own in first:
-                found[place] = first[own]
-            first.setdefault(own, place)
+            own = signatures(column, place < self.numbers.shape[1])
+            leads = [first[one] for one in own if one in first]
+            if leads:
+                found[place] = leads[0]
+            first.update((one, place) for one in own if one not in first)
         return found
 
     def without(self, columns: Collection[int]) -> EncodedRows:
@@ -70,6 +74,29 @@ class EncodedRows:
         """Places of the rows in an order that does not depend on how they came: by class, then column by column."""
         keys = [*self.numbers.T[::-1], *self.codes.T[::-1], labels]
         return np.lexsort([np.nan_to_num(key, nan=np.inf) for key in keys])
+
+
+def signatures(column: np.ndarray, number: bool) -> list[bytes]:
+    """What copies of a column have in common: the order of its rows, forwards or backwards, and which are alike."""
+    known = ~np.isnan(column) if number else column > 0
+    distinct, ranks = np.unique(column[known], return_inverse=True)
+    if len(distinct) < 2:
+        return []
+    found = []
+    if number:
+        back = len(distinct) - 1 - ranks
+        found.append(b"order" + _spread(known, ranks if ranks[0] <= back[0] else back))
+    if len(distinct) <= (FEW_VALUES if number else len(ranks) // 2):
+        lead = np.full(len(distinct), len(known))
+        np.minimum.at(lead, ranks, np.flatnonzero(known))
+        found.append(b"alike" + _spread(known, lead[ranks]))  # the first row with the same cell: names do not matter
+    return found
+
+
+def _spread(known: np.ndarray, marks: np.ndarray) -> bytes:
+    whole = np.full(len(known), -1, dtype=np.int64)
+    whole[known] = marks
+    return whole.tobytes()
 
 
 def column_keys(schema: Schema) -> tuple[Key, ...]:

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from softcount.classify.cut_columns import FEW_VALUES, CutColumns
-from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.cut_columns import CutColumns
+from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.terms import Terms

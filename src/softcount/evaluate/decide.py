@@ -18,6 +18,8 @@ FEW_ROWS = 30
 """Labelled rows below which the textbook's model is taken without asking."""
 MOST_ROWS = 100_000
 """Rows that the pool is learned from at most; the counts are of all rows."""
+MOST_NOTES = 20
+"""Columns left out that are named."""
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
@@ -50,6 +52,8 @@ def decided(
     pool, held = learned_pool(training, runner, budget)
     keys = column_keys(fitted.schema)
     said = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
+    if len(said) > MOST_NOTES:
+        said = [*said[:MOST_NOTES], f"so do {len(said) - MOST_NOTES} columns more."]
     if len(part) < len(kept):
         said.append(f"what tells the classes was learned from {len(part):,} of {len(kept):,} rows.")
     scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
