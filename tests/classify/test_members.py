@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Conditional, Features
@@ -44,7 +44,7 @@ def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
         assert (parts[missing] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["correlated block", "averaged stars"])
+@pytest.mark.parametrize("name", ["naive Bayes", "correlated block", "averaged stars"])
 def test_weight_two_is_the_row_twice(name, training):
     times = training.weights.astype(int)
     twice = np.repeat(np.arange(len(times)), times)
@@ -114,12 +114,33 @@ def test_a_block_with_holes_has_the_densities_of_its_other_numbers():
     scores = block.scores(numbers)
     for row in (0, 1, 4, 6):
         there = ~np.isnan(numbers[row])
-        standard = ((numbers[row] - block.middle) / block.spread)[there]
+        standard = block.scale.of(numbers[row : row + 1])[0, there]
         expected = [
             multivariate_normal.logpdf(standard, mean[there], covariance[np.ix_(there, there)]) if there.any() else 0.0
             for mean, covariance in zip(block.means, block.covariances, strict=True)
         ]
         assert scores[row, 1] - scores[row, 0] == pytest.approx(expected[1] - expected[0])
+
+
+def test_plain_columns_are_normals_of_numbers_or_their_logarithms_and_shares_of_levels():
+    rng = np.random.default_rng(5)
+    labels = np.arange(80) % 2
+    numbers = np.stack([rng.normal(size=80) + labels, np.exp(1.5 * rng.normal(size=80) + labels)], axis=1)
+    codes = 1 + rng.integers(0, 3, (80, 1)).astype(np.int32)
+    training = Training(EncodedRows(numbers, codes), labels, np.ones(80), 2, (3,))
+    member = next(RECIPES["naive Bayes"].learned(training, (1.0,)))
+    expected = np.log([np.mean(labels == k) for k in (0, 1)]) + np.zeros((80, 2))
+    for label in (0, 1):
+        own = labels == label
+        for column in (numbers[:, 0], np.log(numbers[:, 1])):
+            unit = column.std()
+            common = sum(column[labels == k].var() * np.mean(labels == k) for k in (0, 1))
+            variance = (own.sum() * column[own].var() + common) / (own.sum() + 1) + 1e-6 * unit**2
+            expected[:, label] += norm.logpdf(column, column[own].mean(), np.sqrt(variance))
+        shares = (np.bincount(codes[own, 0], minlength=4)[1:] + 1) / (own.sum() + 3)
+        expected[:, label] += np.log(shares)[codes[:, 0] - 1]
+    scores = member.scores(training.rows)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected[:, 1] - expected[:, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 4])

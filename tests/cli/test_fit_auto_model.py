@@ -1,4 +1,4 @@
-"""softcount fit --model auto: what tells the classes is chosen, said, saved and used."""
+"""softcount fit --target: what tells the classes is chosen, said, saved and used."""
 
 import json
 
@@ -28,7 +28,7 @@ def run(*words):
 
 
 def test_what_was_chosen_is_said_saved_and_used(table, tmp_path):
-    told = run("fit", table, "--target", "same", "--model", "auto", "-o", tmp_path / "model.sc")
+    told = run("fit", table, "--target", "same", "-o", tmp_path / "model.sc")
     assert told.exit_code == 0, told.output
     assert "Classifier for same: 2 classes" in told.output
     assert "classes are told by pairs of columns" in told.output
@@ -43,19 +43,42 @@ def test_what_was_chosen_is_said_saved_and_used(table, tmp_path):
 
 
 def test_the_figures_are_those_of_what_is_saved(table, tmp_path):
-    told = run("fit", table, "--target", "same", "--model", "auto", "--json", "-o", tmp_path / "model.sc")
+    told = run("fit", table, "--target", "same", "--json", "-o", tmp_path / "model.sc")
     figures = json.loads(told.stdout)["evaluation"]
     assert figures["accuracy"] > 0.95
-    plain = run("fit", table, "--target", "same", "--json", "-o", tmp_path / "plain.sc")
+    plain = run("fit", table, "--target", "same", "--model", "naive-bayes", "--json", "-o", tmp_path / "plain.sc")
     assert json.loads(plain.stdout)["evaluation"]["accuracy"] < 0.7
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--model", "auto"], "needs --target"), (["--target", "same", "--model", "auto", "--holdout", "0.2"], "held out"),
-     (["--target", "same", "--model", "magic"], "magic")],
+    [(["--model", "auto"], "needs --target"), (["--target", "same", "--model", "magic"], "magic"),
+     (["--target", "same", "--model", "auto", "--calibrate", "isotonic"], "is for naive Bayes"),
+     (["--target", "same", "--model", "auto", "--net", "tan"], "is for naive Bayes")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(table, words, said):
     told = run("fit", table, *words)
     assert told.exit_code == 2
     assert said in told.output
+
+
+def test_the_figures_may_be_of_other_folds_or_of_a_share_or_left_out(table, tmp_path):
+    def figures(*words):
+        told = run("fit", table, "--target", "same", *words, "--json", "-o", tmp_path / "m.sc")
+        assert told.exit_code == 0, told.output
+        return json.loads(told.stdout)["evaluation"]
+
+    assert figures("--folds", 3)["how"] == "3-fold cross-validation"
+    share = figures("--holdout", 0.25)
+    assert share["how"] == "25 % held out" and 20 < share["rows"] < 60 and share["accuracy"] > 0.95
+    assert figures("--folds", 0) is None
+
+
+@pytest.mark.parametrize("words", [["--prior", "2"], ["--estimate", "map"], ["--unlabelled-weight", "0.5"]])
+def test_what_is_asked_of_naive_bayes_is_answered_by_it(table, tmp_path, words):
+    told = run("fit", table, "--target", "same", *words, "-o", tmp_path / "m.sc")
+    assert "Naive Bayes for same" in told.output
+    assert f"{words[0]} is for naive Bayes, which tells the classes" in told.output
+    assert sc.load(tmp_path / "m.sc").fitted_.pool is None
+    both = run("fit", table, "--target", "same", *words, "--model", "auto", "-o", tmp_path / "m.sc")
+    assert "Classifier for same" in both.output

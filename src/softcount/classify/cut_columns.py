@@ -24,6 +24,13 @@ class CutColumns:
         edges = tuple(_cuts(column, labels, weights, classes) for column in rows.numbers.T)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
+    @classmethod
+    def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> CutColumns:
+        """No cut through the first so many numbers, and between any two values of the others."""
+        values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
+        edges = (*(np.zeros(0) for _ in range(measured)), *(_between(own) for own in values))
+        return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
+
     def codes(self, rows: EncodedRows) -> np.ndarray:
         """(rows x columns) code of each cell from 1, 0 where nothing is known."""
         cut = [
@@ -37,5 +44,10 @@ def _cuts(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: 
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) <= FEW_VALUES:
-        return np.asarray(values[:-1] + np.diff(values) / 2)
+        return _between(values)
     return by_class(column[known], labels[known], weights[known], classes)
+
+
+def _between(values: np.ndarray) -> np.ndarray:
+    """Half-way between neighbours."""
+    return np.asarray(values[:-1] + np.diff(values) / 2)

@@ -11,7 +11,8 @@ from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Features, spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.number_scale import NumberScale
+from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
 
@@ -28,17 +29,9 @@ class Member(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lines:
-    """Numbers as standardised lines, 0 where missing, bounded so that one far out does not decide alone."""
-
-    middle: np.ndarray
-    spread: np.ndarray
-
-    def of(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x numbers) deviations from the mean."""
-        standard = np.clip((numbers - self.middle) / self.spread, -FARTHEST, FARTHEST)
-        return np.asarray(np.nan_to_num(standard, nan=0.0))
+def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
+    """(rows x numbers) deviations, 0 where missing, bounded so that a number far out does not decide alone."""
+    return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +44,7 @@ class Additive:
 
     cuts: CutColumns
     terms: Terms
-    lines: Lines
+    scale: NumberScale
     coefficients: np.ndarray
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
@@ -60,7 +53,9 @@ class Additive:
 
     def _lines(self, rows: EncodedRows) -> np.ndarray:
         return (
-            self.lines.of(rows.numbers) if len(self.coefficients) > 1 + self.terms.width else np.zeros((len(rows), 0))
+            bounded(self.scale, rows.numbers)
+            if len(self.coefficients) > 1 + self.terms.width
+            else np.zeros((len(rows), 0))
         )
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
@@ -81,13 +76,13 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockAndTables:
-    """Some numbers as one correlated block, every other column by itself."""
+    """Some numbers as normals, in one correlated block or each by itself, and every other column as a table."""
 
     cuts: CutColumns
     terms: Terms
     tables: np.ndarray  # (cells x classes) log-probabilities
     columns: np.ndarray  # the numbers of the block
-    block: ShrunkBlock
+    block: ShrunkBlock | SeparateNormals
     shares: np.ndarray
 
     def scores(self, rows: EncodedRows) -> np.ndarray:

@@ -16,7 +16,7 @@ from softcount.classify.recipes import RECIPES, Recipe
 from softcount.classify.shared_weights import SharedWeights, learned_weights
 from softcount.classify.training import Training
 from softcount.numerics.logspace import softmax_rows
-from softcount.run.base import Runner
+from softcount.run.base import Runner, one_blas_thread
 
 FOLDS = 5
 SMALLEST = 1e-15
@@ -93,15 +93,21 @@ class Held:
     said: dict[tuple[str, Any], np.ndarray]
 
 
-def learned_pool(whole: Training, runner: Runner, budget: float | None = None) -> tuple[Pool, HeldScores]:
+def learned_pool(
+    whole: Training, runner: Runner, budget: float | None = None, folds: int | None = None
+) -> tuple[Pool, HeldScores]:
     """The pool that does best on rows held out, with all that was tried within so many seconds, and these rows.
 
-    Nothing depends on the order of the rows, and a row of whole weight n is n rows.
+    Nothing depends on the order of the rows, and a row of whole weight n is n rows. Of `folds` all are tested.
     """
-    until = None if budget is None else perf_counter() + budget
+    with one_blas_thread():
+        return _learned(whole, runner, None if budget is None else perf_counter() + budget, folds)
+
+
+def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Pool, HeldScores]:
     training = _in_order(whole)
-    split = dealt(training.labels, FOLDS)
-    tested = range(_tested(training))
+    split = dealt(training.labels, folds or FOLDS)
+    tested = range(folds or _tested(training))
     held = list(runner.map(partial(_held_out, training, split, until), tested))
     out = np.concatenate([part.rows for part in held])
     said = _in_all(held)
@@ -137,7 +143,7 @@ def _in_order(given: Training) -> Training:
     times = _times(given.weights[order])
     order = np.repeat(order, times)
     weights = np.ones(len(order)) if times.sum() > len(times) else given.weights[order]
-    return replace(given, rows=given.rows.take(order), labels=given.labels[order], weights=weights)
+    return replace(given.take(order), weights=weights)
 
 
 def _times(weights: np.ndarray) -> np.ndarray:
@@ -169,9 +175,7 @@ def _tested(training: Training) -> int:
 def _held_out(training: Training, split: np.ndarray, until: float | None, fold: int) -> Held:
     """What every recipe, learned from the other folds, says of one fold; those whose turn comes too late do not."""
     inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
-    part = Training(
-        training.rows.take(inside), training.labels[inside], training.weights[inside], training.classes, training.levels
-    )
+    part = training.take(inside)
     rows, labels, heavy = training.rows.take(out), training.labels[out], training.weights[out]
     said: dict[tuple[str, Any], np.ndarray] = {}
     for recipe in RECIPES.values():

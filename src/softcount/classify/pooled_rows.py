@@ -8,7 +8,7 @@ import numpy as np
 
 from softcount.classify.encoded_rows import EncodedRows, column_keys
 from softcount.classify.pool import Pool, log_posteriors
-from softcount.run.base import Runner
+from softcount.run.base import Runner, one_blas_thread
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key, Schema
 
@@ -25,7 +25,8 @@ def pooled(pool: Pool, schema: Schema, table: Table, runner: Runner) -> np.ndarr
         parts = [log_posteriors(pool.scores(rows.take(place))) for place in places]
         return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
 
-    parts = list(runner.map(work, table.tasks()))
+    with one_blas_thread():
+        parts = list(runner.map(work, table.tasks()))
     return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
 
 

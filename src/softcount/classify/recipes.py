@@ -10,11 +10,12 @@ import numpy as np
 
 from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import MOST_TOGETHER, Conditional, Features, folded
-from softcount.classify.members import Additive, BlockAndTables, Lines, Member, StarsOfCuts
+from softcount.classify.cut_columns import CutColumns
+from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts, bounded
 from softcount.classify.shared_weights import learned_weights
-from softcount.classify.shrunk_block import standards
+from softcount.classify.shrunk_block import SeparateNormals
 from softcount.classify.terms import Terms
-from softcount.classify.training import Training, log_tables
+from softcount.classify.training import Training, laplace_tables, log_tables
 
 MOST_PAIRS = 60
 """Pairs of columns that get a table."""
@@ -40,15 +41,9 @@ class Recipe(Protocol):
         ...
 
 
-def lines_of(training: Training) -> Lines:
-    """The lines of all numbers, as these rows have them."""
-    return Lines(*standards(training.rows.numbers, training.weights))
-
-
 def additive(training: Training, terms: Terms, penalties: tuple[float, ...], most_single: float) -> Iterator[Additive]:
     """Tables and lines of least penalised loss for each penalty, which for single columns and lines is bounded."""
-    lines = lines_of(training)
-    dense = lines.of(training.rows.numbers)
+    dense = bounded(training.scale, training.rows.numbers)
     features = Features(terms.indicators(training.codes), dense, min(MOST_TOGETHER, training.terms.width))
     problem = Conditional(features, training.labels, training.weights, training.classes)
     single = np.ones(features.width, dtype=bool)
@@ -57,7 +52,28 @@ def additive(training: Training, terms: Terms, penalties: tuple[float, ...], mos
     for penalty in penalties:
         each = np.where(single, min(penalty, most_single), penalty)
         start = problem.fitted(each, start)
-        yield Additive(training.cuts, terms, lines, start)
+        yield Additive(training.cuts, terms, training.scale, start)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainColumns:
+    """Naive Bayes as the textbook has it: normals, of the logarithm where that is closer to one, and Laplace's rule."""
+
+    name: ClassVar[str] = "naive Bayes"
+    ordered: ClassVar[bool] = False
+
+    def settings(self, training: Training) -> tuple[Any, ...]:
+        return (1.0,)
+
+    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        rows, measured = training.rows, training.measured
+        numbers = np.arange(rows.numbers.shape[1] if measured is None else measured)
+        cuts = CutColumns.by_value(rows, len(numbers), training.levels)
+        terms, codes = Terms.single(cuts.sizes), cuts.codes(rows)
+        normals = SeparateNormals.of(rows.numbers[:, numbers], training.labels, training.weights, training.classes)
+        tables = laplace_tables(training.counted(terms, codes), terms)
+        for _ in settings:
+            yield BlockAndTables(cuts, terms, tables, numbers, normals, training.shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,7 @@ class WeightedColumns:
             widths = np.diff([*training.terms.offsets, training.terms.width])
             each = np.concatenate([[0.0], np.repeat(found.weights, widths)])
             tables = log_tables(training.tables, training.terms) * each[:, None]
-            yield Additive(training.cuts, training.terms, lines_of(training), folded(np.vstack([found.bias, tables])))
+            yield Additive(training.cuts, training.terms, training.scale, folded(np.vstack([found.bias, tables])))
 
 
 def left_out(training: Training) -> np.ndarray:
@@ -178,6 +194,13 @@ class AveragedStarsRecipe:
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
-    for recipe in (WeightedColumns(), CorrelatedBlock(), AveragedStarsRecipe(), SingleTables(), PairTables())
+    for recipe in (
+        PlainColumns(),
+        WeightedColumns(),
+        CorrelatedBlock(),
+        AveragedStarsRecipe(),
+        SingleTables(),
+        PairTables(),
+    )
 }
 """All ways, the simplest first."""

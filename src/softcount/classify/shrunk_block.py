@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from softcount.classify.number_scale import NumberScale
+
 IMAGINED = 2.0
 """Rows of the common covariance that every class is taken to have besides its own."""
 SMALLEST = 1e-6
@@ -18,8 +20,7 @@ SMALLEST = 1e-6
 class BlockMoments:
     """Of standardised numbers: weight, mean and sum of outer products about it for each class; holes as class means."""
 
-    middle: np.ndarray
-    spread: np.ndarray
+    scale: NumberScale
     weights: np.ndarray
     means: np.ndarray
     products: np.ndarray
@@ -27,8 +28,8 @@ class BlockMoments:
     @classmethod
     def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> BlockMoments:
         """The moments of rows of known class."""
-        middle, spread = standards(numbers, weights)
-        rows = (numbers - middle) / spread
+        scale = NumberScale.by_class(numbers, labels, weights, classes)
+        rows = scale.of(numbers)
         width = numbers.shape[1]
         means, products, sizes = np.zeros((classes, width)), np.zeros((classes, width, width)), np.zeros(classes)
         for label in range(classes):
@@ -40,7 +41,7 @@ class BlockMoments:
             apart = np.where(there, own - means[label], 0.0)
             products[label] = (apart * heavy[:, None]).T @ apart
             sizes[label] = heavy.sum()
-        return cls(middle, spread, sizes, means, products)
+        return cls(scale, sizes, means, products)
 
     def shrunk(self, tied: float, straight: float) -> ShrunkBlock:
         """Normals whose covariances are so much the common one, and of that so much without correlations."""
@@ -51,27 +52,14 @@ class BlockMoments:
         diagonal = np.arange(found.shape[1])
         found[:, diagonal, diagonal] /= 1.0 - straight
         found[:, diagonal, diagonal] += SMALLEST
-        return ShrunkBlock(self.middle, self.spread, self.means, found)
-
-
-def standards(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of every column over the rows that have it; 0 and 1 where there is none."""
-    there = ~np.isnan(numbers)
-    filled = np.where(there, numbers, 0.0)
-    unit = np.abs(filled).max(axis=0, initial=0.0)
-    unit = np.where(unit > 0, unit, 1.0)  # squares of numbers near 1e200 are too large for a float
-    counted = np.maximum(weights @ there, 1e-300)
-    middle = weights @ (filled / unit) / counted
-    deviation = np.sqrt(weights @ np.where(there, (filled / unit - middle) ** 2, 0.0) / counted)
-    return middle * unit, np.where(deviation > 0, deviation, 1.0) * unit
+        return ShrunkBlock(self.scale, self.means, found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShrunkBlock:
     """Means and covariances of the classes in standardised units; a missing number is integrated out."""
 
-    middle: np.ndarray
-    spread: np.ndarray
+    scale: NumberScale
     means: np.ndarray
     covariances: np.ndarray
 
@@ -109,13 +97,10 @@ class ShrunkBlock:
 
     def _of(self, columns: np.ndarray) -> ShrunkBlock:
         kept = self.covariances[:, columns[:, None], columns]
-        return replace(
-            self, middle=self.middle[columns], spread=self.spread[columns], means=self.means[:, columns],
-            covariances=kept,
-        )  # fmt: skip
+        return replace(self, scale=self.scale.some(columns), means=self.means[:, columns], covariances=kept)
 
     def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = (numbers - self.middle) / self.spread
+        rows = self.scale.of(numbers)
         parts, constants = np.empty((*rows.shape, len(self.means))), np.empty(len(self.means))
         for label, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
             root = cholesky(covariance, lower=True, check_finite=False)
@@ -126,3 +111,40 @@ class ShrunkBlock:
             )
             constants[label] = -np.log(np.diagonal(root)).sum()
         return parts.sum(axis=1) + constants, parts, constants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeparateNormals:
+    """A normal for every number and class in standardised units, as the textbook has it; a missing one says nothing."""
+
+    scale: NumberScale
+    means: np.ndarray  # (classes x numbers)
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> SeparateNormals:
+        """From rows of known class; every class is taken to have a row of the common variance besides its own."""
+        scale = NumberScale.by_class(numbers, labels, weights, classes)
+        rows = scale.of(numbers)
+        there = ~np.isnan(rows)
+        filled = np.where(there, rows, 0.0)
+        own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
+        counted = own @ there
+        means = own @ filled / np.where(counted > 0, counted, 1.0)
+        squares = own @ np.where(there, (filled - means[labels]) ** 2, 0.0)
+        common = squares.sum(axis=0) / np.maximum(counted.sum(axis=0), 1.0)
+        return cls(scale, means, (squares + common) / (counted + 1.0) + SMALLEST)
+
+    def scores(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows x classes) log-densities, up to what all classes share."""
+        rows = self.scale.of(numbers)
+        there, precision = ~np.isnan(rows), 1.0 / self.variances
+        filled = np.where(there, rows, 0.0)
+        squares = filled**2 @ precision.T - 2.0 * filled @ (self.means * precision).T
+        return np.asarray(-0.5 * (squares + there @ (self.means**2 * precision + np.log(self.variances)).T))
+
+    def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each number adds to the scores; (rows x classes) nothing besides."""
+        rows = self.scale.of(numbers)[:, :, None]
+        found = -0.5 * ((rows - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
+        return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))

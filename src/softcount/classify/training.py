@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
+from softcount.classify.number_scale import NumberScale
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.terms import Terms
@@ -28,6 +29,12 @@ class Training:
     weights: np.ndarray
     classes: int
     levels: tuple[int, ...]
+    measured: int | None = None
+    """How many of the numbers come first that are not levels taken as numbers; all unless said otherwise."""
+
+    def take(self, some: np.ndarray) -> Training:
+        """Some of the rows."""
+        return replace(self, rows=self.rows.take(some), labels=self.labels[some], weights=self.weights[some])
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -66,11 +73,15 @@ class Training:
     @cached_property
     def tables(self) -> np.ndarray:
         """(cells x classes) weight of the rows in each cell of the single columns."""
-        places = self.terms.places(self.codes).ravel()
-        each = np.repeat(self.labels, len(self.terms.columns))
-        heavy = np.repeat(self.weights, len(self.terms.columns))
-        flat = np.bincount(places * self.classes + each, heavy, self.terms.width * self.classes)
-        counts = flat.reshape(self.terms.width, self.classes)
+        return self.counted(self.terms, self.codes)
+
+    def counted(self, terms: Terms, codes: np.ndarray) -> np.ndarray:
+        """(cells x classes) weight of these rows in each cell of some tables."""
+        places = terms.places(codes).ravel()
+        each = np.repeat(self.labels, len(terms.columns))
+        heavy = np.repeat(self.weights, len(terms.columns))
+        flat = np.bincount(places * self.classes + each, heavy, terms.width * self.classes)
+        counts = flat.reshape(terms.width, self.classes)
         counts[0] = 0.0
         return counts
 
@@ -78,6 +89,11 @@ class Training:
     def smooth(self) -> np.ndarray:
         """Numbers of more values than each could be an interval of."""
         return np.flatnonzero([_many(column) for column in self.rows.numbers.T])
+
+    @cached_property
+    def scale(self) -> NumberScale:
+        """Of all numbers as they are."""
+        return NumberScale.learned(self.rows.numbers, self.weights)
 
     @cached_property
     def moments(self) -> BlockMoments:
@@ -94,9 +110,18 @@ def _many(column: np.ndarray) -> bool:
     return len(np.unique(column[~np.isnan(column)])) > FEW_VALUES
 
 
-def log_tables(counts: np.ndarray, terms: Terms, concentration: float = 1.0) -> np.ndarray:
-    """(cells x classes) log-probability of every cell of a column within a class; 0 for what nothing is known of."""
+def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarray = 1.0) -> np.ndarray:
+    """(cells x classes) log-probability of every cell of a column within a class; 0 for what nothing is known of.
+
+    So much weight is imagined in every column, spread evenly over its cells.
+    """
     widths = np.diff([*terms.offsets, terms.width])
     totals = np.repeat(np.add.reduceat(counts, terms.offsets, axis=0), widths, axis=0) if len(widths) else counts[1:]
-    even = np.repeat(concentration / widths, widths)[:, None]
-    return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + concentration)])
+    each = np.repeat(np.broadcast_to(concentration, widths.shape), widths)[:, None]
+    even = each / np.repeat(widths, widths)[:, None]
+    return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + each)])
+
+
+def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
+    """The same with every cell imagined once."""
+    return log_tables(counts, terms, np.diff([*terms.offsets, terms.width]))

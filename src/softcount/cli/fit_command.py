@@ -43,7 +43,7 @@ Examples:
   softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
   softcount fit visits.csv --target stayed --expert beliefs.csv
-  softcount fit adult.csv --target income --model auto
+  softcount fit adult.csv --target income --model naive-bayes
   softcount fit events.csv --sequence customer --order time --states 3
   softcount fit names.txt --steps characters --context auto --ends
   softcount fit visits.parquet --target bought --kind clicks=markov
@@ -108,8 +108,9 @@ class FitCommand(options.HeadedCommand):
 @click.option(
     "--model",
     type=click.Choice(options.TELLING),
-    help="What tells the target's classes: naive Bayes as the textbook has it, or (auto) whatever does best on rows "
-    "held out, weighted columns, correlated blocks and pairs of columns among it.  [default: naive-bayes]",
+    help="What tells the target's classes: whatever does best on rows held out (auto: weighted columns, correlated "
+    "blocks, pairs of columns and more), or naive Bayes as the textbook has it.  [default: auto, but naive-bayes with "
+    "--prior, --estimate, --expert, --calibrate or --unlabelled-weight]",
 )
 @click.option(
     "--expert",
@@ -205,7 +206,7 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
     if asked["expert"] is not None:
         _refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")
     if asked["model"] == "auto":
-        _refuse(asked, ("calibrate", "holdout"), "is not for --model auto, which is by rows held out itself")
+        _refuse(asked, ("calibrate", "expert"), "is for naive Bayes: give --model naive-bayes, or leave --model out")
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
 

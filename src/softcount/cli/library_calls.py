@@ -59,6 +59,18 @@ class FitRequest:
     model: str | None = None
 
     @property
+    def of_naive_bayes(self) -> str | None:
+        """An option that asks something of naive Bayes, so that it tells the classes unless somebody says otherwise."""
+        asked = {name: getattr(self, name) for name in ("prior", "expert", "calibrate", "unlabelled_weight")}
+        asked["estimate"] = None if self.estimate == "mean" else self.estimate
+        return next((f"--{name.replace('_', '-')}" for name, value in asked.items() if value is not None), None)
+
+    @property
+    def decides(self) -> bool:
+        """Whether rows held out decide what tells the classes."""
+        return self.of_naive_bayes is None if self.model is None else self.model == "auto"
+
+    @property
     def looks_for_classes(self) -> bool:
         """Whether something was asked that only makes sense where the classes are not known."""
         return any(asked is not None for asked in (self.classes, self.criterion, self.starts))
@@ -154,8 +166,11 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
         if request.target is not None and not fitted.interrupted:
             calibrated = None if fitted.calibration is None else request.calibrate
             tried = _evaluated(request, asked, table, threads, calibrated)
-            if request.model == "auto":
+            if request.decides:
                 fitted, tried = _decided(request, fitted, table, threads, tried)
+            elif request.model is None:
+                said = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
+                fitted = replace(fitted, notes=[*fitted.notes, said])
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
         return fitted, tried, table.n_rows or 0, beside
 
@@ -191,16 +206,28 @@ def _decided(
     request: FitRequest, fitted: Fitted, table: Table, threads: Threads, plain: Evaluation | None
 ) -> tuple[Fitted, Evaluation | None]:
     """The model with what tells its classes best, and how that did on rows held out; `plain` is how it did without."""
-    from softcount.evaluate.decide import chosen_line, decided_for, noted
+    from softcount.evaluate.decide import HowDecided, chosen_line, decided_for, noted
     from softcount.evaluate.judge import judged
+    from softcount.table.chunk import Split
 
-    found, held = decided_for(fitted, _under_schema(request, fitted, table), threads)
-    if held is None or found.pool is None:
+    share = None if request.holdout is None else Split(2, request.seed, request.holdout)
+    how = HowDecided(folds=request.folds or None, share=share)
+    found, held = decided_for(fitted, _under_schema(request, fitted, table), threads, how)
+    if found.pool is None:
         return found, plain
     pool = replace(found.pool, plain=float("nan") if plain is None else plain.log_loss)
-    folds = len(set(held.folds.tolist()))
-    how = "5-fold cross-validation" if folds == 5 else f"{folds} of 5 folds held out"
-    return noted(replace(found, pool=pool), chosen_line(pool)), replace(judged(held, found.shares), how=how)
+    found = noted(replace(found, pool=pool), chosen_line(pool))
+    if held is None or request.folds == 0:
+        return found, None
+    return found, replace(judged(held, found.shares), how=_how_held(request, held.folds))
+
+
+def _how_held(request: FitRequest, folds: np.ndarray) -> str:
+    """In words, which rows were held out."""
+    if request.holdout is not None:
+        return f"{100 * request.holdout:g} % held out"
+    tested, number = len(set(folds.tolist())), request.folds or DEFAULT_FOLDS
+    return f"{number}-fold cross-validation" if tested == number else f"{tested} of {number} folds held out"
 
 
 def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared, Table]:

@@ -71,8 +71,7 @@ class Classifier(NaiveBayes):
 
     def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """The fitted model with what tells its classes best, and a line on it."""
-        from softcount.classify.encoded_rows import EncodedRows
-        from softcount.evaluate.decide import chosen_line, decided, no_pool, noted
+        from softcount.evaluate.decide import HowDecided, chosen_line, decided, known_rows, no_pool, noted
 
         fitted = self.fitted_
         why = no_pool(fitted)
@@ -80,13 +79,12 @@ class Classifier(NaiveBayes):
             return noted(fitted, why)
         data = inputs.checked(self, X, reset=False)
         codes, weights = self._codes(X, y), inputs.weights_of(sample_weight, data)
+        labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
         with Threads(self.n_jobs) as threads:
-            rows = EncodedRows.of(fitted.schema, list(fitted.table(data).chunks(threads.map)))
-            heavy = np.ones(len(codes)) if weights is None else weights
-            fitted, held = decided(fitted, rows, codes, heavy, threads, self.budget)
+            rows = known_rows(fitted, labelled, threads, self.classes_.tolist())
+            fitted, held = decided(fitted, rows, threads, HowDecided(self.budget))
             if held is None or fitted.pool is None:
                 return fitted
-            labelled = self.fitted_.table(data, labels=codes.astype(np.int32), weights=weights)
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
         pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
         return noted(replace(fitted, pool=pool), chosen_line(pool))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softcount.classify.encoded_rows import EncodedRows, column_keys, level_sizes
-from softcount.classify.pool import Pool, learned_pool
+from softcount.classify.encoded_rows import (
+    EncodedRows,
+    column_keys,
+    drawn_by,
+    level_sizes,
+    measured_count,
+    mixed,
+)
+from softcount.classify.pool import HeldScores, Pool, learned_pool, log_posteriors
 from softcount.classify.training import Training
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.base import Runner
 from softcount.table import Table
+from softcount.table.chunk import Split
 
 FEW_ROWS = 30
 """Labelled rows below which the textbook's model is taken without asking."""
@@ -23,55 +32,139 @@ MOST_NOTES = 20
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
+@dataclass(frozen=True, slots=True)
+class HowDecided:
+    """How it is decided: seconds after which nothing new is begun, and folds; where not said, as the table suggests."""
+
+    budget: float | None = None
+    folds: int | None = None
+    share: Split | None = None
+    """Rows that are held out of everything, and then told, in place of the folds that decide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownRows:
+    """Rows that have a class and some weight: their numbers in the table, and how many there are in all."""
+
+    rows: EncodedRows
+    labels: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+    of: int
+
+    def take(self, some: np.ndarray) -> KnownRows:
+        """Some of them."""
+        return KnownRows(self.rows.take(some), self.labels[some], self.weights[some], self.numbers[some], self.of)
+
+
 def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
     """Why there is nothing to decide, if there is not."""
     if fitted.n_groups < 2:
         return f"classes are told by {TEXTBOOK}: there is one class."
-    if fitted.bag or fitted.schema.texts:
+    if fitted.bag or fitted.schema.stored("bags"):
         return f"classes are told by {TEXTBOOK}: there is text, or a sparse table."
     if labelled is not None and labelled < FEW_ROWS:
         return f"classes are told by {TEXTBOOK}: fewer than {FEW_ROWS} rows have a label."
     return None
 
 
-def decided(
-    fitted: Fitted, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, runner: Runner, budget: float | None
-) -> tuple[Fitted, ScoredRows | None]:
-    """The model with what tells its classes best, and how rows held out were told; a note says what was chosen.
-
-    `labels` are places among the classes, below zero where a row has none.
-    """
-    kept = np.flatnonzero((labels >= 0) & (weights > 0))
-    why = no_pool(fitted, len(kept))
+def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
+    """The model with what tells its classes best, and how rows held out were told; notes say what was left out."""
+    why = no_pool(fitted, len(given.labels))
     if why is not None:
         return noted(fitted, why), None
-    part = kept if len(kept) <= MOST_ROWS else kept[np.linspace(0, len(kept) - 1, MOST_ROWS).astype(int)]
-    copies = rows.copies()
-    shown = rows.without(copies) if copies else rows
-    training = Training(shown.take(part), labels[part], weights[part], fitted.n_groups, level_sizes(fitted.schema))
-    pool, held = learned_pool(training, runner, budget)
-    keys = column_keys(fitted.schema)
+    copies = given.rows.copies()
+    if copies:
+        given = replace(given, rows=given.rows.without(copies))
+    scored = None if how.share is None else _held_share(fitted, given, runner, how)
+    pool, held = learned_pool(_training(fitted, given), runner, how.budget, how.folds)
+    said = _left_out(copies, column_keys(fitted.schema))
+    if len(given.labels) < given.of:
+        said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
+    found = replace(fitted, pool=pool, notes=[*fitted.notes, *said])
+    return found, _scored(held) if how.share is None else scored
+
+
+def _training(fitted: Fitted, given: KnownRows) -> Training:
+    schema = fitted.schema
+    sizes, measured = level_sizes(schema), measured_count(schema)
+    return Training(given.rows, given.labels, given.weights, fitted.n_groups, sizes, measured)
+
+
+def _held_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
+    """What a pool of the other rows says of those held out; None where there are too few of either."""
+    assert how.share is not None
+    out = how.share.of_first(int(given.numbers.max(initial=-1)) + 1)[given.numbers] == 0
+    inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
+    if len(inside.labels) < FEW_ROWS or not len(tested.labels):
+        return None
+    pool, _ = learned_pool(_training(fitted, inside), runner, how.budget, how.folds)
+    logs = log_posteriors(pool.scores(tested.rows))
+    return _scored(HeldScores(logs, tested.labels, tested.weights, np.zeros(len(logs), dtype=np.int64)))
+
+
+def _scored(held: HeldScores) -> ScoredRows:
+    return ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
+
+
+def _left_out(copies: dict[int, int], keys: Sequence[object]) -> list[str]:
     said = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
     if len(said) > MOST_NOTES:
         said = [*said[:MOST_NOTES], f"so do {len(said) - MOST_NOTES} columns more."]
-    if len(part) < len(kept):
-        said.append(f"what tells the classes was learned from {len(part):,} of {len(kept):,} rows.")
-    scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
-    return replace(fitted, pool=pool, notes=[*fitted.notes, *said]), scored
+    return said
 
 
-def decided_for(fitted: Fitted, table: Table, runner: Runner) -> tuple[Fitted, ScoredRows | None]:
+def decided_for(fitted: Fitted, table: Table, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
     """The same for the rows of a table that is open under the model's schema, with its target."""
     if (why := no_pool(fitted)) is not None:
         return noted(fitted, why), None
-    chunks = list(table.chunks(runner.map))
-    settled = table.settle()
-    labels = np.concatenate([settled.recoded(chunk).labels for chunk in chunks])
-    weights = np.concatenate([np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks])
+    return decided(fitted, known_rows(fitted, table, runner), runner, how)
+
+
+def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
+    """The rows of a table that have a class; of very many, some that what they hold has chosen.
+
+    A long table is read twice and never held. `classes` are those of labels that are given as codes.
+    """
+    parts: list[EncodedRows] = []
+    marks, labels, weights, rows = [], [], [], 0
+    for chunk in table.chunks(runner.map):
+        encoded = EncodedRows.of(fitted.schema, [chunk])
+        rows += chunk.n_rows
+        parts = [*parts, encoded] if rows <= MOST_ROWS else []
+        marks.append(encoded.marks())
+        labels.append(chunk.labels)
+        weights.append(np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights)
+    codes, heavy = _classes(fitted, table, labels, classes), np.concatenate([np.zeros(0), *weights])
+    kept = np.flatnonzero((codes >= 0) & (heavy > 0))
+    part = kept
+    if len(kept) > MOST_ROWS:
+        own = mixed(np.concatenate(marks)[kept] ^ codes[kept].astype(np.uint64))
+        part = kept[drawn_by(own, MOST_ROWS)]
+    whole = EncodedRows.together(parts).take(part) if rows <= MOST_ROWS else _read_again(fitted, table, runner, part)
+    return KnownRows(whole, codes[part], heavy[part], part, len(kept))
+
+
+def _read_again(fitted: Fitted, table: Table, runner: Runner, part: np.ndarray) -> EncodedRows:
+    """Some rows of a table, by their numbers."""
+    found = []
+    for chunk in table.chunks(runner.map):
+        first, last = np.searchsorted(part, [chunk.start, chunk.start + chunk.n_rows])
+        found.append(EncodedRows.of(fitted.schema, [chunk]).take(part[first:last] - chunk.start))
+    return EncodedRows.together(found)
+
+
+def _classes(
+    fitted: Fitted, table: Table, labels: Sequence[np.ndarray | None], classes: Sequence[object] | None
+) -> np.ndarray:
+    """The place among the model's classes of every row's label, -1 where it has none."""
+    settled = table.settle(classes=classes)
+    codes = np.concatenate([np.zeros(0, dtype=np.int64), *(part for part in labels if part is not None)])
+    if settled.label_remap is not None:
+        codes = np.where(codes < 0, codes, settled.label_remap[np.maximum(codes, 0)])
     places = {name: place for place, name in enumerate(fitted.names)}
-    order = np.array([places.get(name, -1) for name in settled.classes], dtype=np.int64)
-    labels = np.where(labels >= 0, order[np.maximum(labels, 0)], -1)
-    return decided(fitted, EncodedRows.of(fitted.schema, chunks), labels, weights, runner, None)
+    order = np.array([-1, *(places.get(name, -1) for name in settled.classes)], dtype=np.int64)
+    return np.asarray(order[np.maximum(codes, -1).astype(np.int64) + 1])
 
 
 def noted(fitted: Fitted, note: str) -> Fitted:
@@ -83,5 +176,5 @@ def chosen_line(pool: Pool) -> str:
     """What was chosen, and what it gains over the textbook's model."""
     parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
     said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)
-    gain = f"log-loss {pool.log_loss:.4g} on rows held out, where {TEXTBOOK} has {pool.plain:.4g}"
-    return f"classes are told by {said}: {gain}."
+    gain = "" if np.isnan(pool.plain) else f", where {TEXTBOOK} has {pool.plain:.4g}"
+    return f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out{gain}."

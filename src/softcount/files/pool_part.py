@@ -10,11 +10,12 @@ import numpy as np
 from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import level_sizes, number_count
-from softcount.classify.members import Additive, BlockAndTables, Lines, StarsOfCuts
+from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
+from softcount.classify.number_scale import NumberScale
 from softcount.classify.pool import Pool, Tried
 from softcount.classify.recipes import RECIPES
 from softcount.classify.shared_weights import LARGEST
-from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
@@ -38,7 +39,7 @@ def _plain(setting: Any) -> Any:
 
 
 def _put(member: Any, at: str, arrays: Arrays) -> Document:
-    kind, parts = next((name, parts) for name, (kept, parts, _) in KINDS.items() if isinstance(member, kept))
+    kind, parts = next((name, parts) for name, (made_of, parts, _) in KINDS.items() if made_of(member))
     cuts, terms, own = parts(member)
     arrays[at + "edges"] = np.concatenate([np.zeros(0), *cuts.edges])
     for name, array in own.items():
@@ -106,30 +107,50 @@ def _shaped(own: Arrays, name: str, *shape: int) -> np.ndarray:
 
 def _additive(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> Additive:
     numbers, columns = len(cuts.edges), 1 if classes == 2 else classes
-    lines = Lines(_shaped(own, "middle", numbers), _positive(_shaped(own, "spread", numbers)))
+    scale = _scale(own, numbers)
     lined = len(own.get("coefficients", ())) > 1 + terms.width
     table = _shaped(own, "coefficients", 1 + terms.width + (numbers if lined else 0), columns)
-    return Additive(cuts, terms, lines, table)
+    return Additive(cuts, terms, scale, table)
 
 
-def _block(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> BlockAndTables:
+def _scale(own: Arrays, numbers: int) -> NumberScale:
+    floor = _shaped(own, "floor", numbers) if "floor" in own else np.zeros(numbers)  # files of an earlier version
+    if (floor < 0).any():
+        raise ModelFileError("its numbers have no logarithms where they should.")
+    return NumberScale(floor, _shaped(own, "middle", numbers), _positive(_shaped(own, "spread", numbers)))
+
+
+def _normals(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> BlockAndTables:
+    columns = _columns(cuts, own)
+    shape = (classes, len(columns))
+    variances = _positive(_shaped(own, "variances", *shape))
+    normals = SeparateNormals(_scale(own, len(columns)), _shaped(own, "means", *shape), variances)
+    return BlockAndTables(cuts, terms, _tables(terms, own, classes), columns, normals, _shaped(own, "shares", classes))
+
+
+def _columns(cuts: CutColumns, own: Arrays) -> np.ndarray:
     columns, numbers = own["columns"], len(cuts.edges)
     if columns.dtype != np.int64 or len(np.unique(columns)) != len(columns) or not set(columns) <= set(range(numbers)):
         raise ModelFileError("its block is of columns that it does not have.")
+    return columns
+
+
+def _block(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> BlockAndTables:
+    columns = _columns(cuts, own)
     width = len(columns)
     covariances = _shaped(own, "covariances", classes, width, width)
     try:
         np.linalg.cholesky(covariances)
     except np.linalg.LinAlgError:
         raise ModelFileError("the covariances of its block are none.") from None
-    block = ShrunkBlock(
-        _shaped(own, "middle", width), _positive(_shaped(own, "spread", width)), _shaped(own, "means", classes, width),
-        covariances,
-    )  # fmt: skip
+    block = ShrunkBlock(_scale(own, width), _shaped(own, "means", classes, width), covariances)
+    return BlockAndTables(cuts, terms, _tables(terms, own, classes), columns, block, _shaped(own, "shares", classes))
+
+
+def _tables(terms: Terms, own: Arrays, classes: int) -> np.ndarray:
     if any(len(term) > 1 for term in terms.columns):
         raise ModelFileError("its tables are of columns that it does not have.")
-    tables, shares = _shaped(own, "tables", terms.width, classes), _shaped(own, "shares", classes)
-    return BlockAndTables(cuts, terms, tables, columns, block, shares)
+    return _shaped(own, "tables", terms.width, classes)
 
 
 def _positive(spread: np.ndarray) -> np.ndarray:
@@ -150,13 +171,17 @@ def _stars(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> StarsOf
 
 
 def _additive_parts(member: Additive) -> tuple[CutColumns, Terms, Arrays]:
-    lines = {"middle": member.lines.middle, "spread": member.lines.spread}
-    return member.cuts, member.terms, lines | {"coefficients": member.coefficients}
+    return member.cuts, member.terms, _scale_parts(member.scale) | {"coefficients": member.coefficients}
+
+
+def _scale_parts(scale: NumberScale) -> Arrays:
+    return {"floor": scale.floor, "middle": scale.middle, "spread": scale.spread}
 
 
 def _block_parts(member: BlockAndTables) -> tuple[CutColumns, Terms, Arrays]:
     block = member.block
-    own = {"middle": block.middle, "spread": block.spread, "means": block.means, "covariances": block.covariances}
+    own = _scale_parts(block.scale) | {"means": block.means}
+    own |= {"covariances": block.covariances} if isinstance(block, ShrunkBlock) else {"variances": block.variances}
     own |= {"tables": member.tables, "columns": member.columns.astype(np.int64), "shares": member.shares}
     return member.cuts, member.terms, own
 
@@ -166,9 +191,10 @@ def _stars_parts(member: StarsOfCuts) -> tuple[CutColumns, Terms, Arrays]:
     return member.cuts, stars.terms, {"shares": stars.shares, "alone": stars.alone, "given": stars.given}
 
 
-KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[..., Any]]] = {
-    "tables": (Additive, _additive_parts, _additive),
-    "block": (BlockAndTables, _block_parts, _block),
-    "stars": (StarsOfCuts, _stars_parts, _stars),
+KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[..., Any]]] = {
+    "tables": (lambda member: isinstance(member, Additive), _additive_parts, _additive),
+    "block": (lambda member: isinstance(getattr(member, "block", None), ShrunkBlock), _block_parts, _block),
+    "normals": (lambda member: isinstance(getattr(member, "block", None), SeparateNormals), _block_parts, _normals),
+    "stars": (lambda member: isinstance(member, StarsOfCuts), _stars_parts, _stars),
 }
-"""The members that a file may hold: what they are, and how they are taken apart and put together."""
+"""The members that a file may hold: how they are known, taken apart and put together."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -98,8 +99,13 @@ def _ahead(pool: Executor, work: Callable[[Task], Result], tasks: Iterator[Task]
             future.cancel()
 
 
-@cache
 def _libraries() -> Any:
+    """The libraries of matrix products that are loaded; SciPy brings one of its own, which is loaded late or never."""
+    return _controller("scipy.linalg" in sys.modules)
+
+
+@cache
+def _controller(with_scipy: bool) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
