@@ -84,6 +84,47 @@ STARS: dict[str, Callable[[], Explored]] = {
 }
 
 
+def network() -> Explored:
+    rng = np.random.default_rng(0)
+    n = 400
+    town, smokes = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    job = (town + (rng.random(n) < 0.3)) % 3
+    ill = ((job > 0) ^ (smokes > 0) ^ (rng.random(n) < 0.1)).astype(int)
+    X = pd.DataFrame({
+        "town": np.array(["small", "middle", "big"])[town], "job": np.array(["cook", "smith", "clerk"])[job],
+        "smokes": np.array(["no", "yes"])[smokes], "ill": np.array(["no", "yes"])[ill],
+        "age": rng.normal(30 + 8 * job, 5), "visits": rng.poisson(1 + 3 * ill), "weight": rng.normal(60 + 9 * job, 8),
+    })  # fmt: skip
+    edges = [("town", "job"), ("job", "ill"), ("smokes", "ill"), ("job", "age"), ("smokes", "age"), ("ill", "visits")]
+    edges.append(("job", "weight"))
+    model = sc.BayesNet(edges=edges, kinds={"visits": sc.Poisson()}, cut={"weight": 4})
+    return Explored(model.fit(X, "ill"), X)
+
+
+def spam() -> Explored:
+    rng = np.random.default_rng(0)
+    ours, theirs = (
+        ["cash", "prize", "win", "CLAIM", "now", "ich"],
+        ["lunch", "meeting", "now", "see", "Zürich", "naïve"],
+    )
+    label = rng.integers(0, 2, 120)
+    texts = [" ".join(rng.choice(ours if k else theirs, rng.integers(1, 9))) for k in label]
+    X = pd.DataFrame({"text": texts, "length": [float(len(text)) for text in texts]})
+    model = sc.NaiveBayes(kinds={"text": sc.Text(ngrams=(1, 2), stop_words=["see"])})
+    return Explored(model.fit(X.assign(kind=np.array(["ham", "spam"])[label]), "kind"), X)
+
+
+def bernoulli_words() -> Explored:
+    X = spam().rows
+    y = np.where(X["text"].str.contains("cash|prize|win"), "spam", "ham")
+    kinds = {"text": sc.Text(model="bernoulli", analyzer="char_wb", ngrams=(2, 3), lowercase=False)}
+    return _fitted(sc.NaiveBayes(kinds=kinds), X, y)
+
+
+TEXTS = {made.__name__: cache(made) for made in (spam, bernoulli_words)}
+MODELS: dict[str, Callable[[], Explored]] = STARS | TEXTS | {"network": cache(network)}
+
+
 def random_rows(rows: pd.DataFrame, n: int, seed: int = 1) -> pd.DataFrame:
     """Cells drawn column by column, most of them missing: from one to four are there."""
     rng = np.random.default_rng(seed)

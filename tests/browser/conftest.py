@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from explored_models import STARS as MODELS
+from explored_models import MODELS
 from opened_page import OpenedPage
 
 ROOT = Path(__file__).resolve().parent.parent.parent

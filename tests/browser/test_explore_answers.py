@@ -2,55 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from explored_models import STARS, Explored, random_rows
-
-TOLERANCE = 1e-5
-
-CLASSES = "e => Array.from(softcount.engine.answer(e).shares[0])"
-COLUMNS = "e => softcount.engine.answer(e).shares.map(s => s && Array.from(s))"
-
-
-def asked(page: Any, code: str, evidences: list[Any]) -> list[Any]:
-    """What a function says of each, run in the page in one go; as text, which is ten times quicker to hand over."""
-    return json.loads(page.run(f"told => JSON.stringify(JSON.parse(told).map({code}))", json.dumps(evidences)))
-
-
-def variables_of(page: Any) -> list[dict[str, Any]]:
-    """What the page has: names, levels, and where bars meet."""
-    return page.run(
-        "() => softcount.engine.variables.map(({name, kind, levels, edges}) => ({name, kind, levels, edges}))"
-    )
-
-
-def as_evidence(variables: list[dict[str, Any]], row: dict[str, Any]) -> list[Any]:
-    """A row's cells as the page takes them: exact numbers, and one level of several."""
-    found: list[Any] = []
-    for variable in variables:
-        cell = row.get(variable["name"])
-        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-            found.append(None)
-        elif variable["kind"] == "number":
-            found.append({"value": float(cell)})
-        elif variable["kind"] == "text":
-            found.append({"text": str(cell)})
-        else:
-            found.append({"cells": [int(level == str(cell)) for level in variable["levels"]]})
-    return found
-
-
-def distribution(answer: Any, variable: dict[str, Any]) -> np.ndarray:
-    """The library's answer by the page's levels or bars."""
-    if isinstance(answer, dict):
-        return np.array(list(answer.values()))
-    return np.diff([0.0, *(answer.cdf(edge) for edge in variable["edges"]), 1.0])
+from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
+from explored_models import MODELS, STARS, TEXTS, Explored, random_rows
 
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
@@ -63,9 +22,9 @@ def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("kind", STARS)
+@pytest.mark.parametrize("kind", [*STARS, *TEXTS])
 def test_a_thousand_random_rows_are_answered_as_the_library_does(kind: str, explored_pages: Any) -> None:
-    explored = STARS[kind]()
+    explored = MODELS[kind]()
     page = explored_pages(kind)
     variables, rows = variables_of(page), random_rows(explored.rows, 1000)
     evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
@@ -74,7 +33,7 @@ def test_a_thousand_random_rows_are_answered_as_the_library_does(kind: str, expl
     target, rng = variables[0]["name"], np.random.default_rng(2)
     for i in range(40):
         given = {k: v for k, v in rows.iloc[i].items() if v is not None and not pd.isna(v)}
-        free = [p for p, v in enumerate(variables) if v["name"] not in given and v["name"] != target]
+        free = [p for p, v in enumerate(variables) if v["name"] not in {*given, target, "text"}]
         if not free:
             continue
         place = int(rng.choice(free))
@@ -84,7 +43,7 @@ def test_a_thousand_random_rows_are_answered_as_the_library_does(kind: str, expl
 
 @pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "classifier"])
 def test_sets_and_ranges_are_answered_by_adding_up(kind: str, explored_pages: Any) -> None:
-    explored = STARS[kind]()
+    explored = MODELS[kind]()
     page = explored_pages(kind)
     variables = variables_of(page)
     target, blocked = variables[0], [("colour", "size")] if kind == "predictive_bayes" else []
@@ -121,9 +80,9 @@ def test_sets_and_ranges_are_answered_by_adding_up(kind: str, explored_pages: An
     assert np.abs(np.exp(np.array(logs)) / wanted.sum(axis=1) - 1).max() < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture"])
+@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture", "spam"])
 def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages: Any) -> None:
-    explored = STARS[kind]()
+    explored = MODELS[kind]()
     page = explored_pages(kind)
     variables, rows = variables_of(page), random_rows(explored.rows, 200, seed=5)
     evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]

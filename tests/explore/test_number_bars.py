@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -83,14 +84,12 @@ def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
     params = {"mean": np.array([0.0, 40.0]), "variance": np.array([1.0, 1.0])}
     edges = np.arange(-2.0, 43.0, 2.0)
     found = log_shares(sc.Normal(), params, Setting(groups=2), edges)
-    low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
     for group, mean in enumerate((0.0, 40.0)):
-        near, far = norm.logsf(low - mean), norm.logsf(high - mean)
-        expected = np.where(
-            low - mean > 0, near + np.log1p(-np.exp(far - near)), np.log(norm.cdf(high - mean) - norm.cdf(low - mean))
-        )
-        left = norm.logcdf(high - mean) + np.log1p(-np.exp(norm.logcdf(low - mean) - norm.logcdf(high - mean)))
-        assert found[group] == pytest.approx(np.where(high - mean < 0, left, expected), abs=1e-7)
+        for bar, (low, high) in enumerate(pairwise(ends - mean)):
+            tail = norm.logsf if low > 0 else norm.logcdf  # the smaller of the two has all digits
+            near, far = (tail(low), tail(high)) if low > 0 else (tail(high), tail(low))
+            assert found[group, bar] == pytest.approx(near + np.log1p(-np.exp(far - near)), abs=1e-7)
 
 
 def test_whole_numbers_have_tails_too() -> None:

@@ -21,6 +21,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
+from softcount.estimators.pages_above import explored
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
@@ -547,6 +548,13 @@ class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         drawn = self._fitted.drawn(int(n), given, rng)
         return arrow_table({name: drawn[key] for key, name in labels(drawn).items()})
+
+    def explore(self, X: Any = None) -> Any:
+        """A page to play with the network, any node from any others: `model.explore().save("explore.html")`.
+
+        The first rows of X, where it is given, go into the page and can be loaded there.
+        """
+        return explored(self._fitted, rows=None if X is None else self._closed(X))
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads."""

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softcount.errors import DataError
 from softcount.files import atomic_writer
+from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.drawing import markup
 from softcount.report.html_page import STYLE, html_document
 
-SCRIPTS = ("numbers.js", "words.js", "star.js", "evidence.js", "page.js", "begin.js")
+if TYPE_CHECKING:
+    from softcount.fitted.fitted_net import FittedNet
+
+SCRIPTS = ("numbers.js", "words.js", "star.js", "network.js", "evidence.js", "page.js", "begin.js")
 LARGEST = 3_000_000
 """Bytes that a page may have: more takes a browser seconds to read, and mail to carry."""
 
@@ -54,12 +58,27 @@ class ExplorePage:
 def explored(model: Any, name: str = "model.sc", rows: Any = None) -> ExplorePage:
     """The page of a fitted model; `name` is the file it is kept in, the first of `rows` can be loaded in the page."""
     from softcount.explore.given_rows import given_rows
-    from softcount.explore.star_document import star_document
 
-    document = star_document(model)
-    asked, width = document["target"]["name"], len(document["columns"])
-    document["lead"] = f"{asked} and {width:,} columns, learned from {model.n_rows:,.0f} rows: any from any others."
-    return ExplorePage(f"Explore {Path(name).stem}", document, name, None if rows is None else given_rows(model, rows))
+    document = document_of(model)
+    held = None if rows is None else given_rows(model, rows)
+    return ExplorePage(f"Explore {Path(name).stem}", document, name, held)
+
+
+def document_of(model: Fitted | FittedNet) -> dict[str, Any]:
+    """What the page needs of a model."""
+    if isinstance(model, Fitted):
+        from softcount.explore.star_document import star_document
+
+        found = star_document(model)
+        what = f"{found['target']['name']} and {len(found['columns']):,} columns"
+    else:
+        from softcount.explore.net_document import net_document
+
+        found = net_document(model)
+        what = f"A network of {len(found['nodes']) + len(found['leaves']):,} nodes"
+    rows = model.counts.rows
+    learned = f", learned from {rows:,.0f} rows" if rows > 0 else ""
+    return found | {"lead": f"{what}{learned}: any from any others."}
 
 
 def page_html(page: ExplorePage) -> str:

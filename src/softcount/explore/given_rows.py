@@ -9,14 +9,19 @@ import numpy as np
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted_net import FittedNet
+from softcount.fitted.odd_rows import shown_cells
 from softcount.table import Table, document_at
+from softcount.table.names import labels
 
 MOST = 200
 """Rows that go into a page, at most: the first of the table."""
 
 
-def given_rows(model: Fitted, table: Table) -> dict[str, Any]:
+def given_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:
     """The first rows by the names of their columns; a level that was never seen stays as a word of its own."""
+    if not isinstance(model, Fitted):
+        return _node_rows(model, table)
     columns = [column for leaf in model.model.leaves for column in leaf.columns]
     names, found = labels_in(model), list[list[Any]]()
     for chunk in model.chunks(table):
@@ -27,6 +32,13 @@ def given_rows(model: Fitted, table: Table) -> dict[str, Any]:
         if len(found) >= MOST:
             break
     return {"names": [names[column] for column in columns], "cells": found}
+
+
+def _node_rows(model: FittedNet, table: Table) -> dict[str, Any]:
+    names = labels(model.net.graph.names)
+    found = shown_cells(model, table, np.arange(MOST))
+    cells = [[_plain(held.get(key)) for key in names] for held in found.values()]
+    return {"names": list(names.values()), "cells": cells}
 
 
 def _plain(cell: Any) -> Any:

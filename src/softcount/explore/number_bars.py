@@ -6,10 +6,14 @@ difference has lost its digits, far out in a tail, the density is integrated: a 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from softcount.explore.packed_arrays import packed
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
+from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.pictures.axis_ticks import nice_ticks
 
@@ -23,6 +27,22 @@ HALVINGS = 24
 """How often the way from an end of a bar is halved to find where its density lies."""
 TERMS = 2_000
 """Whole numbers of a bar that are added up, at most."""
+
+
+def number_document(shares: np.ndarray, family: Family, params: Params, node: Node) -> dict[str, Any]:
+    """A number's bars, what every group says of each, and its density as a formula where it has one."""
+    edges = bar_edges(Answer(shares, family, params))
+    found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
+    found["logs"] = packed(log_shares(family, params, node.setting, edges))
+    form = family.closed_form(params)
+    return found if form is None else found | {"form": _packed_form(form)}
+
+
+def _packed_form(form: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _packed_form(part) if isinstance(part, dict) else packed(part) if isinstance(part, np.ndarray) else part
+        for name, part in form.items()
+    }
 
 
 def bar_edges(answer: Answer) -> np.ndarray:

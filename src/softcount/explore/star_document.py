@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.explore.number_bars import bar_edges, log_shares
+from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
-from softcount.families import Family, Params
-from softcount.fitted.answers import CLASS, Answer, labels_in, name_apart
+from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.fitted_model import Fitted
 from softcount.models.nodes import Node
 from softcount.table.schema import Key
@@ -45,7 +44,7 @@ def star_document(model: Fitted) -> Document:
         "start": packed(start),
         "columns": columns,
         "blocks": blocks,
-        "notes": [*_notes(model), *_said_left_out(left_out)],
+        "notes": [*_notes(model), *said_left_out(left_out)],
         "dense": model.weights is None,
     }
 
@@ -72,7 +71,8 @@ def _notes(model: Fitted) -> Iterator[str]:
         yield "Probabilities are those of `query`, before calibration; those of `predict` are calibrated."
 
 
-def _said_left_out(names: list[str]) -> list[str]:
+def said_left_out(names: list[str]) -> list[str]:
+    """A note on columns that a page cannot show."""
     return [f"Not shown, as they cannot be asked for one by one: {', '.join(names)}."] if names else []
 
 
@@ -109,22 +109,6 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
             with np.errstate(divide="ignore"):
                 logs = np.log(params["probability"])
             yield {"name": names[key], "kind": "levels", **said_levels(levels), "logs": packed(logs)}
-
-
-def number_document(shares: np.ndarray, family: Family, params: Params, leaf: Node) -> Document:
-    """A number's bars, what every group says of each, and its density as a formula where it has one."""
-    edges = bar_edges(Answer(shares, family, params))
-    found: Document = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
-    found["logs"] = packed(log_shares(family, params, leaf.setting, edges))
-    form = family.closed_form(params)
-    return found if form is None else found | {"form": _packed_form(form)}
-
-
-def _packed_form(form: Document) -> Document:
-    return {
-        name: _packed_form(part) if isinstance(part, dict) else packed(part) if isinstance(part, np.ndarray) else part
-        for name, part in form.items()
-    }
 
 
 def _normals(model: Fitted, leaf: Node) -> tuple[np.ndarray, np.ndarray] | None:

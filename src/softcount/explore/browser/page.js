@@ -18,7 +18,7 @@ function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-const signed = (x) => `${x < 0 ? "−" : "+"}${Number.isFinite(x) ? Math.abs(x).toFixed(2) : "∞"}`;
+const signed = (x) => Math.abs(x) < 0.005 ? "0.00" : `${x < 0 ? "−" : "+"}${Number.isFinite(x) ? Math.abs(x).toFixed(2) : "∞"}`;
 const MANY_LEVELS = 60;
 
 function startPage(engine, info) {
@@ -124,12 +124,12 @@ function startPage(engine, info) {
   }
 
   function addLevels(card, variable) {
-    const short = variable.levels.every((level) => level.length < 7);
+    const short = variable.levels.every((level) => level.length < 5);
     const list = made("div", { class: short ? "levels short" : "levels", role: "group", "aria-label": `Levels of ${variable.name}` });
     const order = [...Array(variable.size).keys()];
     if (variable.size > MANY_LEVELS) order.sort((a, b) => nothing[card.place][b] - nothing[card.place][a]);
     for (const cell of order.slice(0, MANY_LEVELS)) {
-      const fill = made("span", { class: `fill ${card.place === state.asked ? `class-${cell % 8}` : ""}` });
+      const fill = made("span", { class: card.place === engine.asked && engine.reasons === "columns" ? `fill class-${cell % 8}` : "fill" });
       list.append(addBar(card, variable, cell, made("span", { class: "name" }, variable.levels[cell]), made("span", { class: "track" }, fill, made("span", { class: "tick" })), made("span", { class: "share" })));
     }
     card.card.append(list);
@@ -387,7 +387,7 @@ function startPage(engine, info) {
       const place = info.rows.names.indexOf(variable.name);
       const cell = place < 0 ? null : row[place];
       if (cell === null || cell === undefined) return null;
-      const e = variable.kind === "text" ? { text: String(cell) } : variable.kind === "number" ? { value: Number(cell) } : cellsOf(variable.size, [variable.levels.indexOf(String(cell))].filter((c) => c >= 0));
+      const e = cellEvidence(variable, cell);
       if (!e) skipped.push(variable.name);
       return e;
     });
@@ -414,15 +414,35 @@ function startPage(engine, info) {
     }
   }
 
-  function begin() {
-    const order = cards.map(({ place }) => place).filter((place) => place !== state.asked);
-    const first = engine.information(state.evidence, state.asked);
-    if (first && engine.reasons === "columns") {
-      const bits = new Map(first.map(({ at: place, bits: own }) => [place, own]));
-      order.sort((a, b) => (bits.get(b) ?? 99) - (bits.get(a) ?? 99));
-    }
+  /** Cards by how much they tell of the class; those of a network parents first. */
+  function cardOrder() {
+    if (engine.order) return engine.order;
+    const bits = new Map(engine.information(state.evidence, state.asked).map(({ at: place, bits: own }) => [place, own]));
+    return [...variables.keys()].sort((a, b) => (bits.get(b) ?? 99) - (bits.get(a) ?? 99));
+  }
+
+  function arrange(order) {
     at("asked").append(cards[state.asked].card);
-    at("cards").append(...order.map((place) => cards[place].card));
+    at("cards").append(...order.filter((place) => place !== state.asked).map((place) => cards[place].card));
+  }
+
+  /** Of a network any node with levels can be asked about. */
+  function addAsking(order) {
+    const choose = made("select", { id: "about" }, ...order.filter((place) => variables[place].levels).map((place) =>
+      made("option", { value: String(place), ...(place === state.asked ? { selected: "" } : {}) }, variables[place].name)));
+    choose.addEventListener("change", () => {
+      state.asked = Number(choose.value);
+      state.against = null;
+      arrange(order);
+      update();
+    });
+    at("asked").prepend(made("p", { class: "versus" }, made("label", {}, "Asked about ", choose)));
+  }
+
+  function begin() {
+    const order = cardOrder();
+    if (engine.order) addAsking(order);
+    arrange(order);
     at("undo").addEventListener("click", undo);
     at("clear").addEventListener("click", () => replaceAll(new Array(variables.length).fill(null)));
     for (const name of ["shell", "python", "link"]) at(`copy-${name}`).addEventListener("click", () => copy(name));
@@ -445,6 +465,14 @@ function startPage(engine, info) {
 
   begin();
   return { engine, state };
+}
+
+/** What a cell of a row says; null where it is a level that nobody knows. */
+function cellEvidence(variable, cell) {
+  if (variable.kind === "text") return { text: String(cell) };
+  if (variable.kind === "number") return { value: Number(cell) };
+  const level = variable.cuts && typeof cell === "number" ? barOf(variable.cuts, cell) : variable.levels.indexOf(String(cell));
+  return level < 0 ? null : cellsOf(variable.size, [level]);
 }
 
 /** The number that a click on a bar stands for, where only exact numbers can be given. */
