@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Say how well a model does on rows whose class is known.",
     "compare": "Set classifiers side by side on rows held out.",
     "show": "Say what a model holds.",
+    "report": "Write all that is known of a model as one page with pictures.",
     "schema": "Say how a table is read: the kind of each column, and why.",
     "explain": "Say why a row got its class, column by column.",
     "query": "Ask for the distribution of one column, given others.",
@@ -28,6 +29,8 @@ COMMANDS = {
     "demo": "Show the main job on a small table that comes with Softcount.",
 }
 """Each command and its line in `softcount --help`; a command's own file holds the rest."""
+WORDS = "softcount.words"
+"""Where click's context keeps the words of the command line."""
 
 EPILOG = """\b
 Example:
@@ -45,6 +48,11 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, without importing any."""
         return list(COMMANDS)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words as they were given: a model file says which command made it."""
+        ctx.meta[WORDS] = list(args)
+        return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, imported now; None where there is no such."""

@@ -119,7 +119,7 @@ def rows_of(request: EvaluateRequest, tell: Tell) -> JudgedRows:
 
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import say_prediction_notes
-    from softcount.evaluate.judge import label_places, scored_rows
+    from softcount.evaluate.judge import as_named, label_places, scored_rows
     from softcount.evaluate.ranking import FOLDS
 
     fitted: Any = library.load_any(request.model)
@@ -168,12 +168,6 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
         return labels, None
     side = open_table(table.source, target=target, weight=weight, missing=missing)
     return labels, np.concatenate([part for _, part in side.weights() if part is not None])
-
-
-def as_named(labels: list[Any], names: list[Any]) -> list[Any]:
-    """Labels as the model names its classes: what only differs in how it was read is the same."""
-    known, spelled = set(names), {str(name): name for name in names}
-    return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
 
 
 def told_of(found: JudgedRows, decide: DecisionRequest, rates: dict[str, str | None], lift: str | None) -> Told:

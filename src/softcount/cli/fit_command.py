@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli import network_options, options, sequence_options
+from softcount.cli import WORDS, network_options, options, sequence_options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
 
@@ -185,11 +186,16 @@ def command(
     check_output(saved, data)
     net = network_options.take_request(asked)
     wanted = SequenceRequest(layout, **{name: asked.pop(name) for name in ("states", "context", "symbols", "ends")})
-    request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, **asked)
+    request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, command=as_typed(), **asked)
     if in_sequences:
         run(request, saved, json_wanted, partial(fit_sequences, asked=wanted))
     else:
         run(request, saved, json_wanted, fit_classes if net is None else fit_network)
+
+
+def as_typed() -> str:
+    """The command line that runs, as one would type it again."""
+    return shlex.join(["softcount", *click.get_current_context().meta.get(WORDS, [])])
 
 
 LOOKING = ("classes", "criterion", "starts")

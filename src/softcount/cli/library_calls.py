@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
+    from softcount.learn.fit_record import FitRecord
     from softcount.learn.kmeans.fit_kmeans import Centres
     from softcount.learn.learned import Learned
     from softcount.models.declared import Declared
     from softcount.run.threads import Threads
     from softcount.sources.source import Source
     from softcount.table import Key, Schema, Table
+    from softcount.table.column_summary import TableSummary
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
@@ -57,6 +59,7 @@ class FitRequest:
     net: NetRequest | None = None
     expert: str | None = None
     model: str | None = None
+    command: str = ""
 
     @property
     def of_naive_bayes(self) -> str | None:
@@ -172,7 +175,35 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
                 said = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
                 fitted = replace(fitted, notes=[*fitted.notes, said])
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
+        fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried))
         return fitted, tried, table.n_rows or 0, beside
+
+
+def fit_record(
+    request: FitRequest, fitted: Learned, table: Table, threads: Threads, tried: Evaluation | None
+) -> FitRecord:
+    """What a report will need: how the model did, what its table looks like, and where it comes from."""
+    from softcount import __version__
+    from softcount.files.data_digest import data_digest
+    from softcount.learn.fit_record import FitRecord as Record
+    from softcount.learn.fit_record import Provenance
+
+    origin = Provenance(__version__, request.command, request.seed, request.data, data_digest(request.data))
+    criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
+    return Record(tried, _summary(request, fitted, table, threads), origin, criterion)
+
+
+def _summary(request: FitRequest, fitted: Learned, table: Table, threads: Threads) -> TableSummary | None:
+    """What the columns look like; None where the fit was interrupted, or there are none but one sparse block."""
+    from softcount.table.column_summary import summarise
+
+    if fitted.interrupted or table.bag_width is not None:
+        return None
+    # Rows that are held are not read again; which class a row has does not matter.
+    settled = None if table.has_weights else replace(table.settle(), label_remap=None)
+    if settled is not None and settled.schema == fitted.schema:
+        return summarise(map(settled.recoded, table.chunks(threads.map)), fitted.schema)
+    return summarise(_under_schema(request, fitted, table).chunks(threads.map), fitted.schema)
 
 
 def _with_expert(request: FitRequest, fitted: Fitted, table: Table, asked: Declared) -> tuple[FitRequest, Table, Any]:
@@ -194,7 +225,7 @@ def _doubts(request: FitRequest, fitted: Fitted, table: Table, tried: Evaluation
     return doubts(fitted, _under_schema(request, fitted, table), losses)
 
 
-def _under_schema(request: FitRequest, fitted: Fitted, table: Table) -> Table:
+def _under_schema(request: FitRequest, fitted: Learned, table: Table) -> Table:
     """The same rows, read as the model reads them."""
     from softcount.table import open_table
 
@@ -219,7 +250,7 @@ def _decided(
     found = noted(replace(found, pool=pool), chosen_line(pool))
     if held is None or request.folds == 0:
         return found, None
-    return found, replace(judged(held, found.shares), how=_how_held(request, held.folds))
+    return found, replace(judged(held, found.shares, by_fold=True), how=_how_held(request, held.folds))
 
 
 def _how_held(request: FitRequest, folds: np.ndarray) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | None, int]:
     """The network that was asked for, how it tells the class of unseen rows (None: not tried), and how many rows."""
     from softcount.cli.data_input import may_be_lines
-    from softcount.cli.library_calls import open_request
+    from softcount.cli.library_calls import fit_record, open_request
     from softcount.run.threads import Threads
 
     with may_be_lines(request.data, request.form):
@@ -58,6 +58,7 @@ def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | No
         notes = [f"of {request.net.said} the edges were taken, and nothing else"] if is_file else []
         fitted = replace(fitted, missing=missing, notes=[*notes, *fitted.notes])
         tried = None if request.target is None or fitted.interrupted else fitting.evaluated(fitted, table)
+        fitted = replace(fitted, record=fit_record(request, fitted, closed, threads, tried))
         return fitted, tried, table.n_rows or 0
 
 

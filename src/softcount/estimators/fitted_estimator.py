@@ -24,7 +24,7 @@ from softcount.models.declared import Declared, read_kinds
 from softcount.numerics.late_scipy import sparse
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
-from softcount.table import Table
+from softcount.table import Table, open_table
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.names import apart
 from softcount.table.schema import Key
@@ -216,6 +216,35 @@ class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # sci
         """
         check_is_fitted(self, "fitted_")
         return explored(self.fitted_, rows=None if X is None else self._closed(X)[1])
+
+    def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
+        """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
+
+        With X it shows rows, drift against the training table where that is known and, with the classes y (an array, or
+        the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
+        fewer than five rows.
+        """
+        from softcount.estimators.pages_above import given_rows, reported
+
+        check_is_fitted(self, "fitted_")
+        if X is None:
+            return reported(self.fitted_, None, redact)
+        fitted, table = self._closed(X)
+        labels = None if fitted.classes is None else self._label_places(X, y)
+        with Threads(self.n_jobs) as threads:
+            rows = given_rows(fitted, table, threads, X if isinstance(X, str) else "the table given", labels)
+        return reported(fitted, rows, redact)
+
+    def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
+        """The places of rows' classes among those of the model; None where no class is known."""
+        from softcount.evaluate.judge import as_named, label_places
+
+        keys = open_table(X).keys if y is None else []
+        column = self.fitted_.target if y is None and self.fitted_.target in keys else y
+        if column is None:
+            return None
+        labels = open_table(X, target=column).labels() if isinstance(column, str) else list(np.asarray(y, dtype=object))
+        return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""

@@ -9,3 +9,13 @@ from typing import Any
 def explored(fitted: Any, **how: Any) -> Any:
     """The page to play with a fitted model."""
     return import_module("softcount.explore").explored(fitted, **how)
+
+
+def reported(fitted: Any, rows: Any = None, redact: bool = False) -> Any:
+    """The report of a fitted model."""
+    return import_module("softcount.report.written_report").reported(fitted, rows, redact)
+
+
+def given_rows(*what: Any) -> Any:
+    """What a table shows beside the model that it is read for."""
+    return import_module("softcount.report.written_report").given_rows(*what)

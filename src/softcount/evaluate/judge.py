@@ -16,11 +16,14 @@ from softcount.fitted.decisions import cheapest
 HOW = "rows given with their classes"
 
 
-def judged(held: ScoredRows, shares: np.ndarray) -> Evaluation:
-    """The figures beside those of always saying the classes' `shares` of training."""
+def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evaluation:
+    """The figures beside those of always saying the classes' `shares` of training; also fold by fold."""
     classes = held.proba.shape[1]
-    sums = Sums.none(1, classes)
-    sums.add(0, held.proba, held.labels, held.weights, len(held.labels))
+    folds = held.folds if by_fold else np.zeros_like(held.folds)
+    sums = Sums.none(len(np.unique(folds)), classes)
+    for place, fold in enumerate(np.unique(folds)):
+        rows = np.flatnonzero(folds == fold)
+        sums.add(place, held.proba[rows], held.labels[rows], held.weights[rows], len(rows))
     found = summed(sums, HOW, np.bincount(held.labels, held.weights, minlength=classes), shares)
     assert found is not None  # there is a row with weight
     return replace(found, auc=mean_auc(held))
@@ -66,6 +69,16 @@ def cost_figures(held: ScoredRows, costs: np.ndarray, names: Sequence[Any]) -> C
     each = [mean(place) for place in range(len(names))]
     best = int(np.argmin(each))
     return CostFigures(mean(cheapest(held.proba, costs)), mean(held.proba.argmax(axis=1)), each[best], names[best])
+
+
+def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """Labels as the model names its classes: what only differs in how it was read is the same.
+
+    >>> as_named(["1", 0, None], [0, 1])
+    [1, 0, None]
+    """
+    known, spelled = set(names), {str(name): name for name in names}
+    return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
 
 
 def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:

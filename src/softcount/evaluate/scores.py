@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 
 import numpy as np
@@ -11,12 +11,19 @@ from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST, Correction, corrected, corrections
 from softcount.evaluate.folds import FoldModels, fold_models
+from softcount.evaluate.ranking import LiftLine, Ranking
 from softcount.fitted.calibration import BINS, Bin, bin_sums, bins_of, calibration_error
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
+
+MOST_CLASSES = 12
+"""Classes up to which confusion is kept fold by fold, and rows are ranked."""
+RANKS = 2001
+"""Steps of the log-odds of a class that ranks are told apart by, from -RANGE to RANGE."""
+RANGE = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +33,10 @@ class Evaluation:
     `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability
     of the predicted class against how often it was right, in ten equal bins of which the empty ones are left out;
     `calibration_error` is how far the two are apart on average. `brier` is the mean square of what the probabilities
-    are off by, summed over the classes; `confusion` the weight of every true class (rows) in every predicted one;
-    `auc` how often a row of a class has a higher probability of it than one of another, averaged over the classes,
-    where every row was at hand.
+    are off by, summed over the classes; `confusion` the weight of every true class (rows) in every predicted one, and
+    `confusions` the same fold by fold, up to `MOST_CLASSES`; `lift` ranks the rows by the probability of each class, up
+    to as many; `auc` is how often a row of a class has a higher probability of it than one of another, averaged over
+    the classes, where every row was at hand.
     """
 
     how: str
@@ -45,6 +53,8 @@ class Evaluation:
     baseline_brier: float = float("nan")
     confusion: tuple[tuple[float, ...], ...] = ()
     auc: float = float("nan")
+    confusions: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    lift: tuple[tuple[LiftLine, ...], ...] = ()
 
     @property
     def calibration_error(self) -> float:
@@ -96,19 +106,23 @@ class Sums:
     """What adds up, so that no table of rows x classes is ever held.
 
     Per fold: weight, weight of right answers, weighted log-loss, weighted Brier score, rows. `confusion` is the weight
-    of every true class in every predicted one.
+    of every true class in every predicted one, fold by fold where there are few classes; `ranks` the weight of all rows
+    and of those of the class, by class and by the step its log-odds are on.
     """
 
     folds: np.ndarray
     confusion: np.ndarray
     bins: np.ndarray
+    ranks: np.ndarray
 
     @classmethod
     def none(cls, folds: int, classes: int) -> Sums:
-        return cls(np.zeros((folds, 5)), np.zeros((classes, classes)), np.zeros((BINS, 3)))
+        few = classes <= MOST_CLASSES
+        confusion = np.zeros((folds if few else 1, classes, classes))
+        return cls(np.zeros((folds, 5)), confusion, np.zeros((BINS, 3)), np.zeros((classes if few else 0, RANKS, 2)))
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(self.folds + other.folds, self.confusion + other.confusion, self.bins + other.bins)
+        return Sums(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
 
     def add(self, fold: int, proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, counted: int) -> None:
         """Put in what one fold's model says of some of its rows, which stand for `counted` ones."""
@@ -117,9 +131,36 @@ class Sums:
         squares = np.einsum("ij,ij->i", proba, proba) - 2.0 * own + 1.0
         loss = -(weights @ np.log(np.maximum(own, SMALLEST)))
         self.folds[fold] += weights.sum(), weights @ right, loss, weights @ squares, counted
-        classes = len(self.confusion)
-        self.confusion[:] += np.bincount(labels * classes + best, weights, classes * classes).reshape(classes, classes)
+        classes = proba.shape[1]
+        pairs = np.bincount(labels * classes + best, weights, classes * classes).reshape(classes, classes)
+        self.confusion[min(fold, len(self.confusion) - 1)] += pairs
         self.bins[:] += bin_sums(np.minimum(proba[rows, best], 1.0), right, weights)
+        for place, ranks in enumerate(self.ranks):
+            steps = rank_steps(proba[:, place])
+            ranks[:, 0] += np.bincount(steps, weights, RANKS)
+            ranks[:, 1] += np.bincount(steps, weights * (labels == place), RANKS)
+
+    @property
+    def lift(self) -> tuple[tuple[LiftLine, ...], ...]:
+        """Rows ranked by the probability of each class; those of one step share what they hold."""
+        found = []
+        for ranks in self.ranks:
+            met = np.flatnonzero(ranks[:, 0])[::-1]
+            ranking = Ranking(met.astype(float), np.cumsum(ranks[met, 0]), np.cumsum(ranks[met, 1]))
+            found.append(tuple(ranking.lift()))
+        return tuple(found)
+
+
+def rank_steps(proba: np.ndarray) -> np.ndarray:
+    """The step that the log-odds of each probability are on: a twentieth of a nat wide.
+
+    >>> rank_steps(np.array([0.0, 0.5, 0.51, 1.0])).tolist()
+    [0, 1000, 1001, 2000]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(proba) - np.log1p(-np.minimum(proba, 1.0))
+    steps: np.ndarray = np.rint((np.clip(odds, -RANGE, RANGE) + RANGE) * (RANKS - 1) / (2 * RANGE)).astype(np.int64)
+    return steps
 
 
 def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> Sums:
@@ -143,12 +184,18 @@ def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Eva
     guess = float(tested[shares.argmax()] / tested.sum())
     unsure = float(-(tested @ np.log(np.maximum(shares, SMALLEST))) / tested.sum())
     told = [{"accuracy": r / w, "log_loss": x / w, "rows": int(n)} for w, r, x, _, n in sums.folds.tolist() if w > 0]
-    met = sums.confusion.sum(axis=1)
-    recalls = np.diag(sums.confusion)[met > 0] / met[met > 0]
+    confusion = sums.confusion.sum(axis=0)
+    met = confusion.sum(axis=1)
+    recalls = np.diag(confusion)[met > 0] / met[met > 0]
+    by_fold = [_nested(part) for part, w in zip(sums.confusion, sums.folds[:, 0], strict=False) if w > 0]
     return Evaluation(
         how, int(rows), float(right / weight), float(loss / weight), guess, unsure, told,
         balanced_accuracy=float(recalls.mean()), baseline_balanced_accuracy=1.0 / len(recalls),
         reliability=bins_of(sums.bins), brier=float(brier / weight),
-        confusion=tuple(map(tuple, sums.confusion.tolist())),
+        confusion=_nested(confusion), confusions=tuple(by_fold) if len(sums.ranks) else (), lift=sums.lift,
         baseline_brier=float(tested @ (shares @ shares - 2.0 * shares + 1.0) / tested.sum()),
     )  # fmt: skip
+
+
+def _nested(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, table.tolist()))

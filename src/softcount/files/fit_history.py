@@ -126,7 +126,7 @@ def calibration_from(value: Any, arrays: Arrays, groups: int, known: bool) -> Ca
     sound = sound and bool(value["before"]) and bool(value["after"])
     if not sound or len(loss) != 2 or not all(x == 0 or _above(x, 0.0) for x in loss):
         raise ModelFileError("its calibration makes no sense.")
-    before, after = (tuple(_bin(part) for part in value[name]) for name in ("before", "after"))
+    before, after = (tuple(bin_from(part) for part in value[name]) for name in ("before", "after"))
     curves = tuple(_curve(arrays, k) for k in range(wanted))
     return Calibration(method, value["rows"], float(loss[0]), float(loss[1]), before, after, temperature, curves)
 
@@ -135,7 +135,8 @@ def _above(value: Any, least: float) -> bool:
     return type(value) in (int, float) and isfinite(value) and value > least
 
 
-def _bin(part: Any) -> Bin:
+def bin_from(part: Any) -> Bin:
+    """A line of a table of reliability back."""
     names = {x.name for x in fields(Bin)}
     if set(part) != names or not all(type(x) in (int, float) and x >= 0 for x in part.values()):
         raise ModelFileError("its table of reliability makes no sense.")

@@ -24,6 +24,7 @@ from softcount.files.fit_history import calibration_document, calibration_from, 
 from softcount.files.json_document import key_of, plain
 from softcount.files.linear_part import linear_document, linear_from
 from softcount.files.npy import SMALL, counts_from, counts_parts
+from softcount.files.record_part import record_document, record_from
 from softcount.files.schema_part import array_name, column_from, filed_schema, schema_from
 from softcount.files.text_part import put_words, reading_from
 from softcount.files.validate import check_model, check_structure, estimated
@@ -96,6 +97,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         **({} if weights is None else weights_document(weights, arrays)),
         **({} if linear is None else linear_document(linear, nodes, arrays)),
         **fit_history_document(model),
+        **record_document(model.record),
     }
 
 
@@ -208,6 +210,7 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         "class_prior": document["class_prior"], "estimate": estimate,
         "missing": {column_from(key): number(n, "missing cells") for key, n in document["missing"]},
         **fit_history_from(document, groups),
+        "record": record_from(document, schema, _known_classes(document, leaves)),
     }  # fmt: skip
     corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
     found = Learned(**facts)
@@ -218,6 +221,14 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights, linear=linear)
     check_model(found)
     return found
+
+
+def _known_classes(document: Document, leaves: tuple[Node, ...]) -> int | None:
+    """How many classes are known: those of the target, which is a node of a network."""
+    if document["classes"] is not None:
+        return len(document["classes"])
+    levels = [leaf.family.levels_of(leaf.setting) for leaf in leaves if leaf.key == document["target"]]
+    return len(levels[0]) if levels and levels[0] is not None else None
 
 
 def _target(value: Any) -> Any:

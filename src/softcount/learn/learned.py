@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.counts import Counts
 from softcount.learn.evidence import description_length
+from softcount.learn.fit_record import FitRecord
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.table.schema import Key, Schema
@@ -59,6 +60,7 @@ class Learned:
     `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
     are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
     was tried where the number of groups was looked for; with `half_steps` the trace has two entries for each iteration.
+    `record` is what reports need to know of the fit, where it was kept.
     """
 
     model: ClassModel
@@ -81,6 +83,7 @@ class Learned:
     selection: list[Any] | None = None
     half_steps: bool = False
     interrupted: bool = False
+    record: FitRecord | None = None
 
     @property
     def schema(self) -> Schema:

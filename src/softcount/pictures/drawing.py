@@ -15,7 +15,7 @@ from softcount.pictures.visible_text import cell_width, printable
 
 SMALL, NORMAL = 11.0, 12.0
 """Sizes of letters."""
-LETTER = 0.56
+LETTER = 0.61
 """How wide a letter is on average, as a part of its size; wide ones are two."""
 
 Point = tuple[float, float]
@@ -39,7 +39,7 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
     """The text, or as much of its beginning as there is room for, and an ellipsis.
 
     >>> fitted_text("a long name", 40)
-    'a lo…'
+    'a l…'
     """
     room = max(int(width / (size * LETTER)), 1)
     if cell_width(text) <= room:
@@ -67,7 +67,8 @@ class Lettering:
         more += "" if self.size == NORMAL else f' font-size="{_short(self.size)}"'
         more += ' font-weight="600"' if self.bold else ""
         more += f' transform="rotate(-90 {_short(x)} {_short(y)})"' if self.turned else ""
-        return f'<text class="f-{self.tone}" x="{_short(x)}" y="{_short(y)}"{more}>{markup(self.text)}</text>'
+        tone = "" if self.tone == "ink" else f' class="f-{self.tone}"'
+        return f'<text{tone} x="{_short(x)}" y="{_short(y)}"{more}>{markup(self.text)}</text>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ def svg_of(drawing: Drawing, alone: bool = False) -> str:
     shapes = "".join(shape.svg() for shape in drawing.shapes)
     if not alone:
         return f"<svg {size}>{shapes}</svg>"
-    rules = f":root{{{variables(LIGHT)}}}text{{font-family:{FONT};font-size:{NORMAL:.0f}px}}{picture_rules()}"
+    letters = f"svg{{font-family:{FONT};font-size:{NORMAL:.0f}px;fill:var(--ink)}}"
+    rules = f":root{{{variables(LIGHT)}}}{letters}{picture_rules()}"
     ground = f'<rect class="f-paper" width="{w}" height="{h}"/>'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>{told}</title><style>{rules}</style>'
     return f"{head}{ground}{shapes}</svg>\n"

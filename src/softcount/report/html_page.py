@@ -25,7 +25,7 @@ h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 .75rem;letter-spacing:-.01em}
 h2{font-size:1.25rem;line-height:1.3;margin:2.75rem 0 .6rem;padding-top:.9rem;border-top:1px solid var(--line)}
 h3{font-size:1.02rem;margin:1.8rem 0 .4rem}
 p{margin:.45rem 0;max-width:46rem}
-h1,h2,h3,p,td,th,figcaption,summary{overflow-wrap:anywhere}
+h1,h2,h3,p,figcaption,summary{overflow-wrap:anywhere}td,th{overflow-wrap:break-word;max-width:26rem}
 a{color:var(--accent)}
 nav{margin:.9rem 0 0;padding:.55rem .8rem;background:var(--soft);border-radius:6px;font-size:.92rem}
 nav a{margin-right:1.1rem;text-decoration:none;white-space:nowrap;display:inline-block}
@@ -46,7 +46,7 @@ details{margin:.15rem 0}
 summary{cursor:pointer;width:fit-content}
 details table{color:var(--ink);font-size:.86rem}
 svg{display:block;overflow:visible}
-svg text{font-family:FONT;font-size:12px}
+svg{font-family:FONT;font-size:12px;fill:var(--ink)}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 .passage{white-space:pre-wrap;background:var(--soft);padding:.7rem .9rem;border-radius:6px;max-width:none}
 mark{background:none;color:inherit;border-radius:2px}

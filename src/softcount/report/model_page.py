@@ -370,9 +370,10 @@ def next_commands(report: FitReport) -> list[str]:
     model = "MODEL" if report.saved == "-" else shlex.quote(report.saved)
     data = "DATA" if report.data == "-" else shlex.quote(report.data)
     data = " ".join([data, *report.reading])
+    page = f"softcount report {model} {data} -o report.html"
     if report.fitted.classes is None:
-        return [f"softcount show {model} {data}", f"softcount predict {model} {data}"]
-    return [f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
+        return [page, f"softcount show {model} {data}", f"softcount predict {model} {data}"]
+    return [page, f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
 
 
 def fit_document(report: FitReport) -> dict[str, Any]:

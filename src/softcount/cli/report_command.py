@@ -1,0 +1,104 @@
+"""softcount report: a model, and a table if one is given, as one page with pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from softcount.cli import options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from softcount.cli.data_input import InputFormat
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.report.model_report import GivenRows
+    from softcount.report.written_report import Report
+    from softcount.run.progress import Tell
+    from softcount.table import Table
+
+EPILOG = """\b
+Examples:
+  softcount report adult.sc -o report.html           what the model file holds, as a page with pictures
+  softcount report adult.sc new.csv -o report.html   also rows explained, and drift of new.csv against training
+  softcount report adult.sc --redact -o for-all.html
+  softcount report adult.sc -o report.json
+
+The page is one file: it loads nothing, runs nothing, and opens anywhere. A name that ends in .json or .txt gets the
+same page as data or as text. How good the model is on unseen rows is what `softcount fit` found and kept in the model
+file; where DATA holds the target, the page also says how good it is there."""
+
+
+@click.command("report", epilog=EPILOG, short_help="Write a page on a model, with pictures.")
+@options.model_argument
+@click.argument("data", required=False)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Leave out every cell, and the name of every level of fewer than five rows: to be shown to anyone.",
+)
+@options.format_options()
+@options.output_option("The page: .html, .json or .txt.  [default: MODEL's name with .html, in this folder]")
+def command(model: str, data: str | None, redact: bool, form: InputFormat, output: str | None) -> None:
+    """Write all that is known of MODEL as one page: verdict, data, how good, what matters, classes, rows, fit, origin.
+
+    With DATA, a table read as the model reads it, also its rows and how its columns differ from training.
+    """
+    if data is None and form.is_asked_for:
+        raise click.UsageError("--missing, --no-header and --lines are about DATA, and none is given")
+    from softcount.cli.outputs import check_output, progress, put_bytes, say
+    from softcount.report.written_report import WRITTEN
+
+    saved = output or f"{Path(model).stem}.html"
+    ending = ".html" if saved == "-" else Path(saved).suffix
+    if ending.lower() not in WRITTEN:
+        raise click.UsageError(f"-o {saved}: a report ends in {', '.join(WRITTEN)}")
+    check_output(saved, model, *([] if data is None else [data]))
+    with progress() as tell:
+        content = report_on(model, data, form, redact, tell).written(ending).encode()
+    put_bytes(content, saved)
+    if saved != "-":
+        say(f"the report, in {saved} ({len(content) / 1000:,.0f} KB)")
+
+
+def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tell: Tell) -> Report:
+    """The report of a model file, and of a table beside it."""
+    from softcount.cli import library_calls as library
+    from softcount.report.written_report import reported
+
+    fitted: Any = library.load_any(model)
+    rows = None if data is None else rows_of(fitted, data, form, tell)
+    return reported(fitted, rows, redact)
+
+
+def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRows:
+    """What a table shows beside the model."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.report.written_report import given_rows
+    from softcount.run.threads import Threads
+
+    table = library.open_like(fitted, data, form, tell)
+    labels = labels_of(fitted, table, form)
+    with Threads() as threads:
+        found = given_rows(fitted, table, threads, Path(data).name if data != "-" else "standard input", labels)
+    say_prediction_notes(fitted, table)
+    return found
+
+
+def labels_of(fitted: Fitted, table: Table, form: InputFormat) -> np.ndarray | None:
+    """The places of the rows' classes, where the table holds the target."""
+    from softcount.evaluate.judge import as_named, label_places
+    from softcount.table import open_table
+
+    if (
+        fitted.classes is None
+        or fitted.target is None
+        or fitted.target not in (*table.source.keys, *table.source.aside)
+    ):
+        return None
+    missing = form.missing or fitted.schema.missing
+    labels = open_table(table.source, target=fitted.target, missing=missing).labels()
+    return label_places(as_named(labels, fitted.names), fitted.names)

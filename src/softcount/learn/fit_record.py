@@ -1,0 +1,32 @@
+"""What is kept of a fit besides the model: how it did on unseen rows, what its table was like, where it is from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from softcount.table.column_summary import TableSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which version learned the model, by which command and seed, from which data; `sha256` is of its bytes."""
+
+    version: str
+    command: str
+    seed: int
+    data: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FitRecord:
+    """All that is kept. `evaluation` is an `evaluate.scores.Evaluation`, or None where the model was not tried.
+
+    `criterion` is what the number of classes was chosen by, where it was looked for.
+    """
+
+    evaluation: Any = None
+    table: TableSummary | None = None
+    provenance: Provenance | None = None
+    criterion: str | None = None

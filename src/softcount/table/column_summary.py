@@ -1,0 +1,195 @@
+"""What a table's columns look like, for those who look at a model later: a pass over the rows, in little memory.
+
+Counts are of rows, whatever they weigh, and are exact. Quantiles are exact up to `MOST_KEPT` rows; of longer tables
+they are those of a random part, which depends on the rows' numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcount.table.chunk import Chunk
+from softcount.table.schema import Field, Key, Schema
+
+MOST_KEPT = 50_000
+"""Rows whose numbers are kept to find quantiles."""
+MOST_COMPARED = 1_000_000
+"""Rows up to which copies are counted: eight bytes of each are kept."""
+MOST_LEVELS_KEPT = 1_000
+"""Levels of a column whose rows are kept, the most frequent first."""
+MOST_HOLES = 200
+"""Columns up to which pairs of holes are counted."""
+MOST_PAIRS_KEPT = 20
+STEPS = np.linspace(0.0, 1.0, 21)
+"""The quantiles that are kept: every twentieth part."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """One column: how many cells are there, missing, or of a level that the schema does not have.
+
+    Of numbers, 21 quantiles, and how many rows lie up to each different one of them, the first included, of `looked_at`
+    (of text, words of a document). Of levels, the rows of the most frequent, by the level's place in the schema.
+    """
+
+    key: Key
+    there: int
+    missing: int
+    unseen: int = 0
+    quantiles: tuple[float, ...] = ()
+    edges: tuple[float, ...] = ()
+    in_bins: tuple[int, ...] = ()
+    levels: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def looked_at(self) -> int:
+        return sum(self.in_bins)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """All columns that are used, the rows, and what is missing together.
+
+    `together` are pairs of columns and the rows that miss both, most rows first; `copies` the rows that are the same as
+    an earlier one, None where there were too many rows to compare; `unlabelled` the rows without a class.
+    """
+
+    rows: int
+    columns: tuple[ColumnSummary, ...]
+    together: tuple[tuple[int, int, int], ...] = ()
+    copies: int | None = None
+    unlabelled: int = 0
+
+    def column(self, key: Key) -> ColumnSummary | None:
+        """The summary of one column, if there is one."""
+        return next((column for column in self.columns if column.key == key), None)
+
+
+def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None = None) -> TableSummary:
+    """The summary of all chunks of a table; `like` is another's, whose edges are to be counted between."""
+    found = _RunningSummary(schema)
+    for chunk in chunks:
+        found.add(chunk)
+    return found.summary(like)
+
+
+class _RunningSummary:
+    """What adds up while chunks go by."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema, self.rows, self.unlabelled = schema, 0, 0
+        self.fields = schema.used
+        self.coded = {x.key: np.zeros(len(x.levels) + 2, dtype=np.int64) for x in self.fields if x.kind.coded}
+        self.missing = np.zeros(len(self.fields), dtype=np.int64)
+        self.holes = np.zeros((len(self.fields),) * 2) if len(self.fields) <= MOST_HOLES else None
+        self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self.limit = np.uint64(2**64 - 1)
+        self.marks: list[np.ndarray] | None = []
+
+    def add(self, chunk: Chunk) -> None:
+        holes = np.stack([self._holes(chunk, spec) for spec in self.fields], axis=1)
+        self.missing += holes.sum(axis=0)
+        if self.holes is not None and holes.any():
+            there = holes.astype(np.float32)
+            self.holes += there.T @ there
+        self.rows += chunk.n_rows
+        if chunk.labels is not None:
+            self.unlabelled += int((chunk.labels < 0).sum())
+        for key, counts in self.coded.items():
+            store, slot = self.schema.places[key]
+            counts += np.bincount(getattr(chunk, store)[:, slot], minlength=len(counts))
+        self._keep(chunk)
+        self._mark(chunk)
+
+    def _holes(self, chunk: Chunk, spec: Field) -> np.ndarray:
+        store, slot = self.schema.places[spec.key]
+        if store == "bags":
+            return np.asarray(chunk.bags[slot][:, :1].toarray()[:, 0] == 0)
+        cells = getattr(chunk, store)[:, slot]
+        return np.asarray(np.isnan(cells) if store == "reals" else cells == 0)
+
+    def _numbers(self, chunk: Chunk, rows: np.ndarray) -> np.ndarray:
+        """The numbers of some rows, and after them how many words each of their documents has."""
+        lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float)[:, 0] - 1.0 for bag in chunk.bags]
+        lengths = [np.where(length < 0, np.nan, length) for length in lengths]
+        return np.concatenate([chunk.reals[rows], *(length[:, None] for length in lengths)], axis=1)
+
+    def _keep(self, chunk: Chunk) -> None:
+        """Keep the rows whose hash is low enough; that limit is halved where there are too many."""
+        hashes = _mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64))
+        rows = np.flatnonzero(hashes <= self.limit)
+        self.kept.append((hashes[rows], self._numbers(chunk, rows)))
+        while sum(len(part) for part, _ in self.kept) > MOST_KEPT:
+            self.limit //= np.uint64(2)
+            self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
+
+    def _mark(self, chunk: Chunk) -> None:
+        """A number for each row that copies share."""
+        if self.marks is None or chunk.bags or self.rows > MOST_COMPARED:
+            self.marks = None
+            return
+        mark = np.zeros(chunk.n_rows, dtype=np.uint64)
+        labels = [] if chunk.labels is None else [chunk.labels[:, None]]
+        for cells in (np.where(chunk.reals == 0, 0.0, chunk.reals), chunk.codes, chunk.wide, *labels):
+            for column in cells.T:
+                bits = column.copy().view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
+                mark = _mixed(mark ^ bits)
+        self.marks.append(mark)
+
+    def summary(self, like: TableSummary | None) -> TableSummary:
+        width = sum(spec.kind.numeric for spec in self.fields) + len(self.schema.stored("bags"))
+        numbers = np.concatenate([cells for _, cells in self.kept]) if self.kept else np.zeros((0, width))
+        columns = tuple(self._column(place, spec, numbers, like) for place, spec in enumerate(self.fields))
+        marks = None if self.marks is None else np.concatenate(self.marks) if self.marks else np.zeros(0)
+        copies = None if marks is None else len(marks) - len(np.unique(marks))
+        return TableSummary(self.rows, columns, self._together(), copies, self.unlabelled)
+
+    def _column(self, place: int, spec: Field, numbers: np.ndarray, like: TableSummary | None) -> ColumnSummary:
+        missing = int(self.missing[place])
+        if spec.key in self.coded:
+            counts = self.coded[spec.key]
+            ranked = np.argsort(-counts[1:-1], kind="stable")[:MOST_LEVELS_KEPT]
+            kept = tuple((int(at), int(counts[at + 1])) for at in ranked if counts[at + 1])
+            unseen = int(counts[-1])
+            return ColumnSummary(spec.key, self.rows - missing - unseen, missing, unseen, levels=kept)
+        store, slot = self.schema.places[spec.key]
+        cells = numbers[:, slot + (0 if store == "reals" else len(self.schema.stored("reals")))]
+        cells = cells[np.isfinite(cells)]
+        before = None if like is None else like.column(spec.key)
+        quantiles = tuple(np.quantile(cells, STEPS).tolist()) if len(cells) else ()
+        edges = before.edges if before is not None and before.edges else tuple(np.unique(quantiles).tolist())
+        return ColumnSummary(
+            spec.key, self.rows - missing, missing, 0, quantiles, edges, counted_between(cells, edges)
+        )  # fmt: skip
+
+    def _together(self) -> tuple[tuple[int, int, int], ...]:
+        if self.holes is None:
+            return ()
+        first, second = np.triu_indices(len(self.fields), 1)
+        rows = self.holes[first, second]
+        ranked = np.argsort(-rows, kind="stable")[:MOST_PAIRS_KEPT]
+        return tuple((int(first[at]), int(second[at]), int(rows[at])) for at in ranked if rows[at] > 0)
+
+
+def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, ...]:
+    """How many numbers lie up to each edge and above the one before; the last is of those above all.
+
+    >>> counted_between(np.array([1.0, 2.0, 2.0, 3.0, 9.0]), (1.0, 2.0, 4.0))
+    (1, 2, 1, 1)
+    """
+    if not edges:
+        return (len(cells),) if len(cells) else ()
+    places = np.searchsorted(np.array(edges), cells, side="left")
+    return tuple(np.bincount(places, minlength=len(edges) + 1).tolist())
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Numbers that follow each other as ones that look drawn: the finaliser of SplitMix64."""
+    with np.errstate(over="ignore"):
+        mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
