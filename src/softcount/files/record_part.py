@@ -92,7 +92,7 @@ def record_from(document: Document, schema: Schema, classes: int | None) -> FitR
             None if origin is None else _read_provenance(origin),
             None if value["criterion"] is None else _text(value["criterion"]),
         )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (ModelFileError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(f"the record of its fit makes no sense ({error}).") from None
 
 

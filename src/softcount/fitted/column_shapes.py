@@ -15,7 +15,7 @@ from softcount.table.schema import Key
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
 
-POINTS = 56
+POINTS = 49
 """Points of a density's curve."""
 TAIL = 0.01
 """What lies beyond each end of a range, where only the model is there to tell it."""

@@ -51,7 +51,7 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lettering:
-    """A text at a place: `anchor` is which part of it stands there; `turned` is read from below."""
+    """A text at a place, SMALL or NORMAL: `anchor` is which part of it stands there; a `halo` parts it from lines."""
 
     at: Point
     text: str
@@ -59,16 +59,22 @@ class Lettering:
     anchor: str
     size: float
     bold: bool = False
-    turned: bool = False
+    halo: bool = False
 
     def svg(self) -> str:
-        x, y = self.at
-        more = "" if self.anchor == "start" else f' text-anchor="{self.anchor}"'
-        more += "" if self.size == NORMAL else f' font-size="{_short(self.size)}"'
-        more += ' font-weight="600"' if self.bold else ""
-        more += f' transform="rotate(-90 {_short(x)} {_short(y)})"' if self.turned else ""
-        tone = "" if self.tone == "ink" else f' class="f-{self.tone}"'
-        return f'<text{tone} x="{_short(x)}" y="{_short(y)}"{more}>{markup(self.text)}</text>'
+        x, y = map(_short, self.at)
+        how = (
+            self.tone != "ink",
+            self.size == SMALL,
+            self.anchor == "middle",
+            self.anchor == "end",
+            self.bold,
+            self.halo,
+        )
+        words = (f"f-{self.tone}", "t-small", "t-mid", "t-end", "t-bold", "t-halo")
+        named = " ".join(word for word, wanted in zip(words, how, strict=True) if wanted)
+        named = f' class="{named}"' if named else ""
+        return f'<text{named} x="{x}" y="{y}">{markup(self.text)}</text>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +130,9 @@ class Dots:
     def svg(self) -> str:
         # Lines of no length with round ends: a tenth of the bytes of as many circles.
         path = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in self.points)
-        more = f' stroke-width="{_short(2 * self.radius)}" stroke-linecap="round"'
+        more = f' stroke-width="{_short(2 * self.radius)}"'
         more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
-        return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
+        return _with_title(f'<path class="s-{self.tone} dots" d="{path}"{more}', self.told)
 
 
 Shape = Lettering | Box | Stroke | Dots
@@ -142,7 +148,7 @@ class Drawing:
     shapes: list[Shape] = field(default_factory=list)
 
     def text(self, x: float, y: float, said: object, tone: str = "ink", **how: object) -> None:
-        """A text; `how` is its anchor, size, bold, turned."""
+        """A text; `how` is its anchor, size, bold, halo."""
         told = {"anchor": "start", "size": NORMAL, **how}
         self.shapes.append(Lettering((x, y), printable(said), tone, **told))  # type: ignore[arg-type]
 

@@ -81,7 +81,7 @@ def _add_levels(drawing: Drawing, line: NomogramLine, frame: PlotFrame, top: flo
     for odds, text, shelf in zip(line.odds, line.texts, _shelves(line, frame), strict=True):
         if np.isfinite(odds):
             x = frame.x(float(odds))
-            drawing.dots([(x, middle)], "plus" if odds >= 0 else "minus", 3.2, told=f"{text}: {odds:+.3f}")
+            drawing.dots([(x, middle)], "plus" if odds >= 0 else "minus", 3.2)
             drawing.text(x, middle + 15 + 13 * shelf, fitted_text(text, 110, SMALL), anchor="middle", size=SMALL)
 
 
@@ -96,10 +96,9 @@ def _add_curve(drawing: Drawing, line: NomogramLine, frame: PlotFrame, top: floa
             continue
         x, y = frame.x(float(line.odds[place])), float(rising[place])
         tone = "plus" if line.odds[place] >= 0 else "minus"
-        drawing.dots([(x, y)], tone, 2.8, told=f"{text}: {line.odds[place]:+.3f}")
+        drawing.dots([(x, y)], tone, 2.8)
         if all(abs(y - other) >= 11 or abs(x - at) > 60 for at, other in free):
-            drawing.box((x + 5, y - 6), (text_width(text, SMALL), 12), "paper", 0.85)
-            drawing.text(x + 6, y + 4, text, size=SMALL)
+            drawing.text(x + 6, y + 4, text, size=SMALL, halo=True)
             free.append((x, y))
 
 

@@ -37,6 +37,13 @@ def variables(tones: dict[str, str]) -> str:
 
 
 def picture_rules() -> str:
-    """What the classes of a picture's shapes mean: `f-` filled, `s-` drawn as a line, `t-` written."""
+    """What the classes of a picture's shapes mean: `f-` filled, `s-` drawn as a line; of text, its size and place."""
     each = (f".f-{x}{{fill:var(--{x})}}.s-{x}{{stroke:var(--{x});fill:none}}" for x in LIGHT)
-    return "".join(each)
+    return "".join(each) + TEXTS
+
+
+TEXTS = (
+    ".t-small{font-size:11px}.t-mid{text-anchor:middle}.t-end{text-anchor:end}.t-bold{font-weight:600}"
+    ".t-halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px}.dots{stroke-linecap:round}"
+)
+"""Small letters, ones that end or have their middle at their place, bold ones, ones that stand on a line."""

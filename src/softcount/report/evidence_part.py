@@ -162,8 +162,9 @@ def shape_picture(
         PlottedLine(each, points, np.nan_to_num(own, posinf=top), dots=shape.whole)
         for each, own in zip(names, heights, strict=True)
     ]
-    plot = LinePlot(name, "probability" if shape.whole else "density", (float(points[0]), float(points[-1])), (0.0, top or 1.0),
-                    filled=not shape.whole, y_ticks=False)  # fmt: skip
+    ends = (float(points[0]), float(points[-1]))
+    what = "probability" if shape.whole else "density"
+    plot = LinePlot(name, what, ends, (0.0, top or 1.0), filled=not shape.whole, y_ticks=False)
     drawing = lines_drawing(lines, plot, f"{name} in each class")
     places = range(0, len(points), max(1, len(points) // 10))
     rows = [(told.number(float(points[at])), *(number(float(own[at]), 3) for own in heights)) for at in places]

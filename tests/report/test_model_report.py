@@ -1,0 +1,185 @@
+"""The report of a model: what it says is what the model says, and nothing in it runs or gives a row away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import softcount as sc
+from html_checks import HOSTILE, checked
+from softcount.cli import main
+from softcount.demo import table_path
+from softcount.fitted.nomogram import nomogram_of, read_out
+from softcount.report.page import Picture
+
+
+def run(*words: object, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report")
+    run("fit", table_path(), "--target", "type", "-o", place / "bikes.sc")
+    return place
+
+
+@pytest.fixture(scope="module")
+def bikes(folder: Path) -> Any:
+    return sc.load(folder / "bikes.sc")
+
+
+def drawn_rows(model: Any, n: int) -> list[dict[str, Any]]:
+    rows = model.sample(n, random_state=0).to_pylist()
+    rng = np.random.default_rng(1)
+    return [
+        {key: None if rng.random() < 0.15 else value for key, value in row.items() if key != "type"} for row in rows
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+@pytest.mark.parametrize("settings", [{}, {"estimate": "predictive"}, {"weights": "columns"}], ids=str)
+def test_what_is_read_off_a_nomogram_is_the_probability(settings: dict[str, Any]) -> None:
+    model = sc.NaiveBayes(**settings).fit(str(table_path()), "type")
+    rows = drawn_rows(model, 200)
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    logs = model.predict_log_proba(columns)
+    worst = 0.0
+    for row, own in zip(rows, logs, strict=True):
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            odds = read_out(model.fitted_, row, first, second)
+            worst = max(worst, abs(odds - (own[first] - own[second])) / max(1.0, abs(odds)))
+    assert worst < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+def test_a_nomogram_reads_two_classes_as_predict_proba_does(bikes: Any) -> None:
+    for row in drawn_rows(bikes, 20):
+        odds = [read_out(bikes.fitted_, row, place, 0) for place in range(3)]
+        shares = np.exp(odds) / np.exp(odds).sum()
+        np.testing.assert_allclose(shares, bikes.predict_proba({key: [x] for key, x in row.items()})[0], atol=1e-9)
+
+
+def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
+    model = sc.NaiveBayes(kinds={("gears", "photos"): "categorical"}).fit(str(table_path()), "type")
+    found = nomogram_of(model.fitted_)
+    assert found is not None and found.left_out == (("gears", "photos"),)
+    assert "do not speak one by one: gears, photos" in str(model.report().html)
+
+
+PARTS = [
+    "Data quality",
+    "How good it is",
+    "What matters",
+    "The classes",
+    "Rows",
+    "How the fit went",
+    "Where it comes from",
+]
+
+
+def test_the_report_has_its_parts_in_order(bikes: Any) -> None:
+    html = bikes.report(str(table_path())).html
+    found = re.findall(r'<h2 id="part-\d+">(.*?)</h2>', html)
+    assert [part for part in found if part != "Drift"] == PARTS and "Drift" in found
+    checked(html)
+    right = bikes.fitted_.record.evaluation.accuracy
+    assert f"it told the type right in {100 * right:.1f} %" in html.split("<h2")[0]
+    assert html.count("<svg ") == html.count("<figure>") == html.count("<details>")
+
+
+def test_the_demo_fits_its_size(folder: Path) -> None:
+    run("report", folder / "bikes.sc", table_path(), "-o", folder / "with.html")
+    run("report", folder / "bikes.sc", "-o", folder / "alone.html")
+    assert (folder / "with.html").stat().st_size <= 150_000
+    assert (folder / "alone.html").stat().st_size <= 150_000
+
+
+def test_a_report_is_text_and_data_too(folder: Path, bikes: Any) -> None:
+    run("report", folder / "bikes.sc", "-o", folder / "r.txt")
+    run("report", folder / "bikes.sc", "-o", folder / "r.json")
+    assert (folder / "r.txt").read_text() == str(bikes.report())
+    assert '"picture": "Who is taken for whom"' in (folder / "r.json").read_text()
+
+
+def test_five_rows_are_explained_by_steps_that_add_up(bikes: Any) -> None:
+    page = bikes.report(str(table_path())).page
+    shown = [block for block in page.blocks if isinstance(block, Picture) and block.title.startswith("Row ")]
+    assert len(shown) == 5
+    table = sc.read(str(table_path()))
+    logs = bikes.predict_log_proba(table)
+    for block in shown:
+        row = int(re.findall(r"Row (\d+)", block.title)[0]) - 1
+        first, second = sorted(logs[row])[::-1][:2]
+        assert abs(sum(float(cells[1]) for cells in block.numbers.rows) - (first - second)) < 1e-3
+
+
+@pytest.mark.parametrize("start", range(0, 40, 10))
+def test_hostile_names_and_cells_stay_text(start: int) -> None:
+    names = HOSTILE[start : start + 10]
+    rng = np.random.default_rng(0)
+    table: dict[str, Any] = {name: rng.choice([*names[:3], "plain"], 60).tolist() for name in names[:4]}
+    table |= {name: rng.normal(size=60).round(3).tolist() for name in names[4:7]}
+    labels = rng.choice(names[7:], 60).tolist()
+    model = sc.NaiveBayes().fit(table, labels)
+    checked(model.report(table, labels).html)
+
+
+def test_a_redacted_report_holds_no_cell_and_no_rare_level(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [*rng.choice(["cat", "dog"], 296), *["secretlevel"] * 4]
+    sizes = rng.normal(70, 9, 300).round(4)
+    kinds = np.where(np.arange(300) % 3 == 0, "yes", "no")
+    lines = [f"{name},{size},{kind}" for name, size, kind in zip(names, sizes, kinds, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["animal,size,kept", *lines, "dog,71.5,maybeonce"]))
+    run("fit", tmp_path / "t.csv", "--target", "kept", "-o", tmp_path / "m.sc", "--kind", "size=normal")
+    for more in ([], [tmp_path / "t.csv"]):
+        run("report", tmp_path / "m.sc", *more, "--redact", "-o", tmp_path / "r.html")
+        html = (tmp_path / "r.html").read_text()
+        assert "secretlevel" not in html and "maybeonce" not in html
+        assert not any(f"{size:g}" in html for size in sizes if len(f"{size:g}") > 5)
+    run("report", tmp_path / "m.sc", "-o", tmp_path / "open.html")
+    assert "secretlevel" in (tmp_path / "open.html").read_text()
+
+
+def test_drift_is_told_from_chance(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+
+    def write(name: str, shift: float, colours: list[str]) -> Path:
+        lines = [f"{rng.normal(shift):.4f},{rng.normal():.4f},{rng.choice(colours)},{'ab'[i % 2]}" for i in range(800)]
+        (tmp_path / name).write_text("\n".join(["moved,still,colour,y", *lines]))
+        return tmp_path / name
+
+    run("fit", write("before.csv", 0.0, ["red", "blue"]), "--target", "y", "-o", tmp_path / "m.sc")
+    model = sc.load(tmp_path / "m.sc")
+    text = str(model.report(str(write("same.csv", 0.0, ["red", "blue"]))))
+    assert "no column differs more than two samples of one table would" in text
+    text = str(model.report(str(write("other.csv", 1.0, ["red", "blue", "green"]))))
+    assert "2 columns of 3 differ more" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["other.csv", "-o", "r.html"], 3, "none of the model's columns"),
+        (["empty.csv", "-o", "r.html"], 3, "no rows"),
+        (["-o", "nowhere/r.html"], 3, "there is no folder"),
+        (["-o", "r.pdf"], 2, "ends in .html"),
+        (["--missing", "x", "-o", "r.html"], 2, "about DATA"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("other.csv").write_text("a,b\n1,2\n")
+    Path("empty.csv").write_text(table_path().read_text().split("\n")[0] + "\n")
+    done = run("report", "bikes.sc", *words, code=code)
+    assert said in done.output and not Path("r.html").exists()
