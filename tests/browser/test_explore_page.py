@@ -230,3 +230,29 @@ def test_only_its_own_script_may_run(opened: Any) -> None:
     assert page.failures  # the browser says what it refused
     page.failures.clear()
     page.strange.clear()
+
+
+def test_a_served_page_asks_what_predict_says(opened: Any) -> None:
+    from threading import Thread
+
+    from softcount.explore import explored
+    from softcount.explore.asked_predictions import predictor
+    from softcount.explore.local_server import PageServer
+
+    model = STARS["classifier"]().model
+    with PageServer(explored(model.fitted_), predictor(model.fitted_)) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        page = opened(address=server.address).ready()
+        with page.page.expect_response("**/predict"):
+            page.page.click(bar("colour", 0))
+        page.page.wait_for_selector("#predict:has-text('ant')")
+        expected = model.predict_proba({"colour": ["blue"]})[0]
+        shown = [float(x) for x in re.findall(r"([\d.]+) %", page.page.inner_text("#predict"))]
+        assert shown == pytest.approx(100 * expected, abs=0.06)
+        page.page.click(bar("size", 0), modifiers=["Alt"])
+        page.page.wait_for_selector("#predict:has-text('one value')")
+        assert all(url.endswith("/predict") for url in page.strange)
+        page.strange.clear()
+        server.shutdown()
+        thread.join()

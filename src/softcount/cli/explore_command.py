@@ -10,24 +10,32 @@ from softcount.cli import options
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
+    from softcount.explore import ExplorePage
+    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
 
 EPILOG = """\b
 Examples:
   softcount explore adult.sc                             writes adult.html
   softcount explore adult.sc -o explore.html
   softcount explore adult.sc new.csv -o explore.html     with the first rows of new.csv, to load
+  softcount explore spam.sc --serve                      from a server on this machine, until Ctrl+C
 
 The page is one file that asks nothing of any other place: open it in a browser, send it to somebody. Click a level or
 a bar to say that it is so, and every other column moves. It holds the model's probabilities, and with DATA its first
-200 rows."""
+200 rows.
+
+A page of more than 3 MB is slow to open and to send: --serve hands it out on 127.0.0.1 instead, to whoever has the
+address it prints. Beside it `predict` answers too, with all that a classifier learned, calibrated."""
 
 
 @click.command("explore", epilog=EPILOG, short_help="Write a page to play with a model, any column from any others.")
 @options.model_argument
 @options.optional_data_argument
 @options.output_option("Write the page here.  [default: the model's name with .html]")
+@click.option("--serve", is_flag=True, help="Hand the page out on this machine instead of writing it.")
 @options.format_options()
-def command(model: str, data: str | None, output: str | None, form: InputFormat) -> None:
+def command(model: str, data: str | None, output: str | None, serve: bool, form: InputFormat) -> None:
     """Write a page on which every column of MODEL answers to every other."""
     from pathlib import Path
 
@@ -35,11 +43,33 @@ def command(model: str, data: str | None, output: str | None, form: InputFormat)
     from softcount.cli.outputs import check_output, put_bytes, say
     from softcount.explore import explored
 
+    if serve and output is not None:
+        raise click.UsageError("--serve writes no file: leave out -o")
     output = output or str(Path(model).with_suffix(".html"))
-    check_output(output, model, *([] if data is None else [data]))
+    if not serve:
+        check_output(output, model, *([] if data is None else [data]))
     fitted = library.load_any(model)
     rows = None if data is None else library.open_like(fitted, data, form)
     page = explored(fitted, model, rows)
+    if serve:
+        hand_out(page, fitted)
+        return
     put_bytes(page.html.encode(), output)
     if output != "-":
         say(f"Wrote {output}. Open it in a browser.")
+
+
+def hand_out(page: ExplorePage, fitted: Fitted | FittedNet) -> None:
+    """Hand the page out until the person has seen enough."""
+    from contextlib import suppress
+
+    from softcount.cli.outputs import say
+    from softcount.explore.asked_predictions import predictor
+    from softcount.explore.local_server import PageServer
+    from softcount.fitted.fitted_model import Fitted
+
+    with PageServer(page, predictor(fitted) if isinstance(fitted, Fitted) else None) as server:
+        say(f"Open {server.address}")
+        say("Ctrl+C ends it.")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()

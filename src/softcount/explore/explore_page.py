@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.files import atomic_writer
 from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.drawing import markup
-from softcount.report.html_page import STYLE, html_document
+from softcount.report.html_page import STYLE, content_policy, html_document
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
@@ -81,16 +81,27 @@ def document_of(model: Fitted | FittedNet) -> dict[str, Any]:
     return found | {"lead": f"{what}{learned}: any from any others."}
 
 
-def page_html(page: ExplorePage) -> str:
-    """The whole file, however large."""
+def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
+    """The whole file, however large; `asking` is what a server of ours wants to be told with every question."""
     held = {
         "model": page.document,
         "name": page.model_name,
         "rows": page.rows,
         "sets": page.document["kind"] == "network",
+        "asking": asking,
     }
     body = _body(page) + f'<script type="application/json" id="model">{_inert(held)}</script>'
-    return html_document(page.title, body, [STYLE, _asset("explore.css")], [script()])
+    policy = page_policy(reach=asking is not None)
+    return html_document(page.title, body, _styles(), [script()], policy)
+
+
+def page_policy(reach: bool = False) -> str:
+    """What a browser may load and run: this page's own style and code; with `reach` it may ask its own server."""
+    return content_policy(_styles(), [script()]) + ("; connect-src 'self'" if reach else "")
+
+
+def _styles() -> list[str]:
+    return [STYLE, _asset("explore.css")]
 
 
 @cache
@@ -137,6 +148,8 @@ BODY = """<main class="explore"><header><h1>{title}</h1><p class="lead">{lead}</
 <p class="problem" id="problem" role="alert" hidden></p>
 <div class="both"><div class="side" role="region" aria-label="What follows" tabindex="0">
 <section id="asked" aria-label="The answer"></section>
+<section id="predicted" aria-labelledby="predict-title" hidden><h2 id="predict-title">As predict tells it</h2>
+<p class="quiet" id="predict" role="status"></p></section>
 <section aria-labelledby="given-title"><h2 id="given-title">Given</h2><ul class="chips" id="chips"></ul>
 <p class="quiet" id="nothing">Nothing yet: click a bar.</p><p class="quiet" id="evidence" role="status"></p>
 <div class="row-of"><button type="button" class="button" id="undo">Undo</button>

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.fitted_model import Fitted
@@ -31,14 +32,20 @@ def given_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:
             found.append([_plain(held[column]) for column in columns])
         if len(found) >= MOST:
             break
-    return {"names": [names[column] for column in columns], "cells": found}
+    return _some([names[column] for column in columns], found)
 
 
 def _node_rows(model: FittedNet, table: Table) -> dict[str, Any]:
     names = labels(model.net.graph.names)
     found = shown_cells(model, table, np.arange(MOST))
     cells = [[_plain(held.get(key)) for key in names] for held in found.values()]
-    return {"names": list(names.values()), "cells": cells}
+    return _some(list(names.values()), cells)
+
+
+def _some(names: list[str], cells: list[list[Any]]) -> dict[str, Any]:
+    if not cells:
+        raise DataError("the table has no rows, so there is none to load. Leave it out.")
+    return {"names": names, "cells": cells}
 
 
 def _plain(cell: Any) -> Any:

@@ -76,9 +76,11 @@ def html_of(page: Page, footer: str = "") -> str:
     return html_document(title, f"<main>{''.join(parts)}</main>", [STYLE])
 
 
-def html_document(title: str, body: str, styles: Sequence[str], scripts: Sequence[str] = ()) -> str:
+def html_document(
+    title: str, body: str, styles: Sequence[str], scripts: Sequence[str] = (), policy: str | None = None
+) -> str:
     """A whole file around a body that is already markup; scripts come last."""
-    policy = content_policy(styles, scripts)
+    policy = policy or content_policy(styles, scripts)
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -138,6 +138,18 @@ function toldCells(variable, e, sets) {
   return [chosen.map((c) => variable.levels[c]).join("|"), chosen.length > 1 ? `[${words.join(", ")}]` : words[0]];
 }
 
+/** A row of one cell for each column that is given: a level by its place, a number, a text; null where that is none. */
+function singleCells(variables, evidence, asked) {
+  const row = {};
+  for (const [at, e] of evidence.entries()) {
+    if (!e || at === asked) continue;
+    const chosen = e.cells ? chosenCells(e) : [];
+    if (e.cells && (chosen.length > 1 || variables[at].kind === "number")) return null;
+    row[variables[at].name] = e.cells ? chosen[0] : (e.text ?? e.value);
+  }
+  return row;
+}
+
 // -- what cannot be
 
 const MOST_TRIES = 4000;

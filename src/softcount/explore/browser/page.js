@@ -218,6 +218,7 @@ function startPage(engine, info) {
       showLikeliest(evidence);
     } else showConflict(evidence);
     showQuestion(evidence);
+    if (info.asking) askPrediction(evidence);
     at("undo").disabled = !state.past.length;
     at("clear").disabled = !evidence.some(Boolean);
     document.documentElement.dataset.took = (performance.now() - begun).toFixed(1);
@@ -365,6 +366,29 @@ function startPage(engine, info) {
     at("shell").textContent = ["softcount query", shellWord(info.name), `--of ${shellWord(asked.name)}`, ...shell].join(" ");
     at("python").textContent = `softcount.load(${pythonText(info.name)}).query(${pythonText(asked.name)}${python.length ? `, given={${python.join(", ")}}` : ""})`;
     at("left").textContent = left.length ? `Not in them, as \`query\` takes one value of a column: ${left.join(", ")}.` : "";
+  }
+
+  // -- what predict says, asked of the server that this page came from
+
+  let waiting = 0;
+  function askPrediction(evidence) {
+    clearTimeout(waiting);
+    at("predicted").hidden = false;
+    const row = singleCells(variables, evidence, state.asked);
+    if (row) waiting = setTimeout(() => predicted(row), 60);
+    else at("predict").textContent = "It takes one value of a column: not several, and no range.";
+  }
+
+  async function predicted(row) {
+    const number = waiting;
+    let said;
+    try {
+      const answer = await fetch("/predict", { method: "POST", headers: { "X-Softcount-Token": info.asking.token }, body: JSON.stringify(row) });
+      said = answer.ok ? Object.entries(await answer.json()).map(([name, share]) => `${name} ${percent(share)}`).join(", ") : await answer.text();
+    } catch {
+      said = "The server does not answer any more.";
+    }
+    if (number === waiting) at("predict").textContent = said;
   }
 
   function showAddress(evidence) {
