@@ -70,7 +70,7 @@ def test_a_file_without_a_record_loads(made: Path, tmp_path: Path) -> None:
     model = sc.load(spoilt(made, tmp_path, older))
     assert model.fitted_.record is None
     text = str(model.report())
-    assert "not in this model file" in text and "no summary of its training table" in text
+    assert "not in this model file" in text and "no summary of the training table" in text
 
 
 TABLE, TRIED, ORIGIN = ("record", "table"), ("record", "evaluation"), ("record", "provenance")

@@ -190,7 +190,8 @@ def fit_record(
 
     origin = Provenance(__version__, request.command, request.seed, request.data, data_digest(request.data))
     criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
-    return Record(tried, _summary(request, fitted, table, threads), origin, criterion)
+    starts = () if fitted.record is None else fitted.record.starts
+    return Record(tried, _summary(request, fitted, table, threads), origin, criterion, starts)
 
 
 def _summary(request: FitRequest, fitted: Learned, table: Table, threads: Threads) -> TableSummary | None:
@@ -304,12 +305,16 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     if request.target is not None:
         plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
         return learn_model(table, plan, threads, calibration=request.calibrate)
+    from softcount.learn.fit_record import FitRecord
     from softcount.learn.groups import Starts
+    from softcount.learn.start_traces import StartTraces
 
     number = request.classes if isinstance(request.classes, int) else None
     starts = Starts(number or 1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
     search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
-    return learn_model(table, _plan(request, asked, "row", starts_told(tell)), threads, search)
+    watch = StartTraces(starts_told(tell))
+    found = learn_model(table, _plan(request, asked, "row", watch), threads, search)
+    return replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
 
 
 def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) -> Any:

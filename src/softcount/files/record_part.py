@@ -47,6 +47,7 @@ def record_document(record: FitRecord | None) -> Document:
             "table": None if table is None else _table(table),
             "provenance": None if origin is None else asdict(origin),
             "criterion": record.criterion,
+            "starts": [list(trace) for trace in record.starts],
         }
     }
 
@@ -91,6 +92,7 @@ def record_from(document: Document, schema: Schema, classes: int | None) -> FitR
             None if table is None else _read_table(table, schema),
             None if origin is None else _read_provenance(origin),
             None if value["criterion"] is None else _text(value["criterion"]),
+            tuple(tuple(_number(x, -HUGE, HUGE) for x in trace) for trace in value.get("starts", [])),
         )
     except (ModelFileError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(f"the record of its fit makes no sense ({error}).") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from softcount.learn.start_traces import Traces
 from softcount.table.column_summary import TableSummary
 
 
@@ -23,10 +24,12 @@ class Provenance:
 class FitRecord:
     """All that is kept. `evaluation` is an `evaluate.scores.Evaluation`, or None where the model was not tried.
 
-    `criterion` is what the number of classes was chosen by, where it was looked for.
+    `criterion` is what the number of classes was chosen by, where it was looked for; `starts` are the objectives of the
+    search's starts, step by step.
     """
 
     evaluation: Any = None
     table: TableSummary | None = None
     provenance: Provenance | None = None
     criterion: str | None = None
+    starts: Traces = ()

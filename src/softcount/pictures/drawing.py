@@ -129,13 +129,28 @@ class Dots:
 
     def svg(self) -> str:
         # Lines of no length with round ends: a tenth of the bytes of as many circles.
-        path = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in self.points)
+        many = len(self.points) > 40
+        places = ((f"{x:.0f}", f"{y:.0f}") if many else (_short(x), _short(y)) for x, y in self.points)
+        path = "".join(f"M{x} {y}h0" for x, y in places)
         more = f' stroke-width="{_short(2 * self.radius)}"'
         more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
         return _with_title(f'<path class="s-{self.tone} dots" d="{path}"{more}', self.told)
 
 
-Shape = Lettering | Box | Stroke | Dots
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Many rectangles as one shape, so that those which touch leave no line between them."""
+
+    boxes: tuple[tuple[float, float, float, float], ...]
+    tone: str
+    strength: float = 1.0
+
+    def svg(self) -> str:
+        path = "".join(f"M{_short(x)} {_short(y)}h{_short(w)}v{_short(h)}h-{_short(w)}z" for x, y, w, h in self.boxes)
+        return f'<path class="f-{self.tone}" d="{path}" fill-opacity="{self.strength:.2f}"/>'
+
+
+Shape = Lettering | Box | Stroke | Dots | Tiles
 
 
 @dataclass(slots=True)
@@ -165,6 +180,10 @@ class Drawing:
         """A filled shape."""
         places = tuple((float(x), float(y)) for x, y in points)
         self.shapes.append(Stroke(places, tone, closed=True, filled=True, strength=strength, told=told))
+
+    def tiles(self, boxes: Iterable[tuple[float, float, float, float]], tone: str, strength: float = 1.0) -> None:
+        """Rectangles (left, top, width, height) that together are one shape."""
+        self.shapes.append(Tiles(tuple(boxes), tone, strength))
 
     def dots(self, points: Iterable[Sequence[float]], tone: str, radius: float = 3.0, **how: object) -> None:
         """Dots; `how` is their strength, told."""

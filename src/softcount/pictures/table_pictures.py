@@ -15,7 +15,7 @@ LABEL = 190.0
 
 def label_room(names: Sequence[str], most: float = LABEL, size: float = NORMAL) -> float:
     """Room for names beside a picture: what the longest takes, up to a limit."""
-    return min(max((text_width(name, size) for name in names), default=0.0) + 10, most)
+    return min(max((text_width(name, size) for name in names), default=0.0) + 16, most)
 
 
 def bars_drawing(

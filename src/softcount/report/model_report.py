@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softcount.report import evidence_part, performance_part, quality_part
+from softcount.report import evidence_part, mixture_part, performance_part, quality_part
 from softcount.report.class_page import class_names
 from softcount.report.discretion import RARE, Discretion
 from softcount.report.model_page import add_tried, headline
@@ -42,7 +42,7 @@ def model_report(fitted: Fitted, rows: GivenRows | None = None, redact: bool = F
         _add_notes(page, fitted.notes)
     elif fitted.notes:
         page.line(f"{counted(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
-    quality_part.add_quality(page, fitted, told)
+    quality_part.add_quality(page, fitted, told, None if rows is None else rows.summary)
     if rows is not None and rows.summary is not None:
         before = None if fitted.record is None else fitted.record.table
         quality_part.add_drift(page, before, rows.summary, fitted.schema, rows.name)
@@ -54,9 +54,14 @@ def model_report(fitted: Fitted, rows: GivenRows | None = None, redact: bool = F
         evidence_part.add_nomograms(page, fitted, names, told)
     page.heading("The classes")
     add_sizes(page, fitted, names)
+    if fitted.classes is None:
+        mixture_part.add_heat_map(page, fitted, names, told)
+    mixture_part.add_planes(page, fitted, names, None if rows is None else rows.findings, told)
     evidence_part.add_shapes(page, fitted, names, told)
     _add_rows(page, fitted, rows, names, told)
     add_fit(page, fitted)
+    if rows is not None and fitted.classes is None and told.shows_cells:
+        mixture_part.add_frames(page, fitted, rows.findings, names)
     add_origin(page, fitted.record, told)
     return page
 
@@ -159,7 +164,11 @@ def _add_rows(page: Page, fitted: Fitted, rows: GivenRows | None, names: list[st
         page.line("give the report a table to see rows explained: softcount report MODEL DATA -o report.html")
         return
     if fitted.n_groups > 1:
+        if fitted.classes is None:
+            mixture_part.add_sureness(page, rows.findings, names)
         evidence_part.add_waterfalls(page, fitted, rows.findings.picked, names)
+    if rows.sorting is not None:
+        mixture_part.add_anomalies(page, rows.sorting, names)
 
 
 def add_fit(page: Page, fitted: Fitted) -> None:
@@ -173,6 +182,7 @@ def add_fit(page: Page, fitted: Fitted) -> None:
     if fitted.log_likelihood is not None:
         page.line(f"log-likelihood {fitted.log_likelihood:,.3f}")
     page.line(f"estimated by {fitted.estimate}; prior {_prior_text(fitted.prior)}")
+    mixture_part.add_search(page, fitted, None if fitted.record is None else fitted.record.criterion)
 
 
 def _prior_text(prior: Any) -> str:

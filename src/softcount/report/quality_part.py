@@ -22,13 +22,14 @@ MOST_COLUMNS = 120
 MOST_BARS = 20
 
 
-def add_quality(page: Page, fitted: Learned, told: Discretion) -> None:
-    """The columns, what is missing, and copies."""
+def add_quality(page: Page, fitted: Learned, told: Discretion, given: TableSummary | None = None) -> None:
+    """The columns, what is missing, and copies; where the training table was not kept, what is given stands for it."""
     page.heading("Data quality")
     table = None if fitted.record is None else fitted.record.table
-    _add_columns(page, fitted, table, told)
+    _add_columns(page, fitted, table or given, told)
     if table is None:
-        page.line("this model file has no summary of its training table: it was written before reports, or by Python")
+        instead = "" if given is None else "; what columns hold is of the table given"
+        page.line(f"no summary of the training table is in this model: softcount fit keeps one{instead}")
     _add_missing(page, fitted, table)
     left_out = [key_text(spec.key) for spec in fitted.schema.fields if not spec.used]
     if left_out:
@@ -153,12 +154,11 @@ def _parts(column: ColumnSummary) -> dict[int, int]:
 
 def add_drift(page: Page, before: TableSummary | None, now: TableSummary, schema: Schema, data: str) -> None:
     """How the columns of a table differ from those of the training table."""
-    page.heading("Drift")
-    page.line(f"{data} beside the training table:")
-    page.line(f"{counted(now.rows, 'row')} beside {counted(before.rows, 'row') if before else 'an unknown number'}")
     if before is None:
-        page.line("the model file has no summary of its training table, so drift cannot be told: fit again to have one")
+        page.line("without one, drift against training cannot be told")
         return
+    page.heading("Drift")
+    page.line(f"{data}, {counted(now.rows, 'row')}, beside the training table of {counted(before.rows, 'row')}")
     found = drift_of(before, now)
     real = [x for x in found if x.moved > x.chance]
     page.line(
