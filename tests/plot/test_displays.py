@@ -60,6 +60,7 @@ def every_display(known, hidden, bells):
         plot.BoundaryDisplay: (sc.NaiveBayes().fit(X, Y), X, {"columns": (2, 3)}),
         plot.MarkingWordsDisplay: (text, None, {}),
         plot.NetworkDisplay: (net, None, {}),
+        plot.NomogramDisplay: (known, None, {"classes": ("road", "city")}),
     }
 
 
@@ -127,13 +128,23 @@ def test_the_regions_are_what_the_model_predicts():
     np.testing.assert_array_equal(shown.table["class"].to_numpy(), model.predict(grid))
 
 
-def test_densities_of_a_class_integrate_to_nearly_one(known):
-    shown = plot.DensityDisplay.from_estimator(known, column="weight_kg")
-    table = shown.table.to_pandas()
-    for _, mine in table.groupby("class"):
-        assert np.trapezoid(mine["density"], mine["value"]) == pytest.approx(1, abs=0.02)
+def test_densities_are_what_a_query_of_the_class_answers(known):
+    table = plot.DensityDisplay.from_estimator(known, column="weight_kg").table.to_pandas()
+    for name, mine in table.groupby("class"):
+        wanted = known.query("weight_kg", given={"type": name}).pdf(mine["value"].to_numpy())
+        np.testing.assert_allclose(mine["density"], wanted, rtol=1e-12)
     levels = plot.DensityDisplay.from_estimator(known, column="brakes").table.to_pandas()
     assert levels.groupby("class")["density"].sum().to_numpy() == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::softcount.DataWarning")
+def test_places_of_a_nomogram_add_up_to_the_log_odds(known):
+    shown = plot.NomogramDisplay.from_estimator(known, classes=("road", "city"))
+    places = {(line["column"], line["value"]): line["log_odds"] for line in shown.table.to_pylist()}
+    row = {"gears": [20], "brakes": ["rim"], "lights": ["no"]}
+    read = shown.start + sum(places[name, str(cell)] for name, (cell,) in row.items())
+    chances = dict(zip(known.classes_, known.predict_log_proba(row)[0], strict=True))
+    assert read == pytest.approx(chances["road"] - chances["city"], abs=1e-9)
 
 
 def test_the_best_number_of_classes_is_marked(hidden):
@@ -157,5 +168,7 @@ def test_what_cannot_be_drawn_is_said(known):
         plot.ExplanationDisplay.from_estimator(known, {"gears": [20]}, row=600)
     with pytest.raises(DataError, match="two columns"):
         plot.EllipseDisplay.from_estimator(sc.GaussianMixture(2, random_state=0).fit(X[:, :1]))
+    with pytest.raises(DataError, match="nomogram needs two classes"):
+        plot.NomogramDisplay.from_estimator(sc.Mixture(1, random_state=0).fit(X))
     with pytest.raises(DataError, match="give the rows"):
         plot.BoundaryDisplay.from_estimator(known)

@@ -12,6 +12,7 @@ from softcount.plot.explanation_display import ExplanationDisplay
 from softcount.plot.influence_display import InfluenceDisplay
 from softcount.plot.marking_words_display import MarkingWordsDisplay
 from softcount.plot.network_display import NetworkDisplay
+from softcount.plot.nomogram_display import NomogramDisplay
 from softcount.plot.profile_display import ProfileDisplay
 from softcount.plot.selection_display import SelectionDisplay
 from softcount.plot.trace_display import TraceDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "InfluenceDisplay",
     "MarkingWordsDisplay",
     "NetworkDisplay",
+    "NomogramDisplay",
     "ProfileDisplay",
     "SelectionDisplay",
     "TraceDisplay",
