@@ -20,9 +20,9 @@ LAYOUTS = {
     "every other column": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
     "rows backwards": lambda x: np.ascontiguousarray(x[::-1])[::-1],
 }
-ROWS = st.sampled_from([0, 1, 3, 5, 63, 64, 65, 130])
+ROWS = st.sampled_from([0, 1, 3, 5, 31, 64, 65, 130, 300])
 GROUPS = st.sampled_from([1, 2, 8, 9, 17])
-COLUMNS = st.sampled_from([0, 1, 2, 7, 8, 9])
+COLUMNS = st.sampled_from([0, 1, 2, 7, 8, 9, 16, 19])
 
 
 def make_reals(rng: np.random.Generator, rows: int, columns: int, holes: float) -> np.ndarray:
@@ -83,6 +83,17 @@ def test_labelled_counts_match_exact_fractions(
     memberships = plain_loops.as_memberships(labels, weights, groups)
     assert pair[0].shape == pair[1].shape == (groups, columns, 3)
     close(pair, plain_loops.count_reals(reals, memberships, anchors, scales), (centres - anchors) * scales, 1e-14)
+
+
+@KERNELS
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_rows_of_each_group_are_counted(kernels: ModuleType, weighted: bool) -> None:
+    rng = np.random.default_rng(3)
+    labels = make_labels(rng, 500, 7)
+    weights = rng.choice([0.0, 0.5, 2.0], 500) if weighted else None
+    counted = kernels.count_labels(labels, weights, 9)
+    assert counted.dtype == np.float64
+    assert counted.tolist() == plain_loops.as_memberships(labels, weights, 9).sum(axis=0).tolist()
 
 
 @KERNELS
@@ -197,6 +208,26 @@ def test_scores_match_the_plain_loops(
     expected = out + plain_loops.score_reals(reals, means, inverse, constants)
     kernels.score_reals(LAYOUTS[layout](reals), means, inverse, constants, out)
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-12)
+
+
+@KERNELS
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_memberships_are_those_of_the_scores(kernels: ModuleType, holes: float, layout: str) -> None:
+    rng = np.random.default_rng(5)
+    reals = make_reals(rng, 101, 9, holes)
+    reals[7] = np.inf
+    means, inverse = rng.normal(size=(11, 9)) * 30, rng.uniform(0.05, 2.0, (11, 9))
+    constants, log_shares = np.log(inverse), np.log(rng.dirichlet(np.ones(11)))
+    joint = np.tile(log_shares, (101, 1))
+    kernels.score_reals(reals, means, inverse, constants, joint)
+    expected = kernels.normalise(joint)
+    out = np.full((101, 11), np.nan)
+    evidence = kernels.posterior_reals(LAYOUTS[layout](reals), means, inverse, constants, log_shares, out)
+    assert evidence[7] == -np.inf
+    assert not out[7].any()
+    np.testing.assert_allclose(evidence, expected, rtol=1e-15)
+    np.testing.assert_allclose(out, joint, rtol=1e-11, atol=1e-300)
 
 
 @KERNELS

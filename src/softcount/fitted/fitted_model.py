@@ -152,7 +152,8 @@ class Fitted(Learned):
         """(rows x groups) probability of each group given the row, calibrated where the model is."""
         if self.pool is not None:
             return np.asarray(np.exp(self._pooled(table, threads)))
-        return self._each_row(table, threads, self._posterior)
+        plain = self.calibration is None and self.learned_weights is None
+        return self._each_row(table, threads, self._posterior, plain)
 
     def _pooled(self, table: Table, threads: Threads) -> np.ndarray:
         from softcount.classify.pooled_rows import pooled
@@ -217,8 +218,11 @@ class Fitted(Learned):
             joint[:] = joint if self.calibration is None else self.calibration.log_proba(joint)
         return evidence
 
-    def _each_row(self, table: Table, threads: Threads, finish: Finish | None) -> np.ndarray:
-        """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row."""
+    def _each_row(self, table: Table, threads: Threads, finish: Finish | None, plain: bool = False) -> np.ndarray:
+        """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row.
+
+        `plain` are probabilities as the model gives them, which it may have without scores before them.
+        """
         compiled = self.model.compile(self.estimates) if finish is None else self.compiled()
         shape = () if finish is None else (self.n_groups,)
         whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
@@ -228,15 +232,19 @@ class Fitted(Learned):
             room = (
                 np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
             )
-            return self._one_chunk(chunk, compiled, finish, room)
+            ready = self.model.prepare(chunk, base=finish is None)
+            evidence = self.model.posterior(ready, compiled, room) if plain else None
+            if evidence is None:
+                return self._in_tiles(chunk, ready, compiled, finish, room)
+            self._refuse_impossible_rows(chunk, evidence)
+            return room
 
         parts = list(threads.map(work, table.tasks()))
         if whole is not None:
             return whole
         return np.concatenate(parts) if parts else np.empty((0, *shape))
 
-    def _one_chunk(self, chunk: Chunk, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
-        ready = self.model.prepare(chunk, base=finish is None)
+    def _in_tiles(self, chunk: Chunk, ready: Any, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
         telling = self.model if finish is None else self.telling
         for a in range(0, chunk.n_rows, TILE):
             rows = slice(a, min(a + TILE, chunk.n_rows))
@@ -244,12 +252,15 @@ class Fitted(Learned):
             if finish is None:
                 out[rows] = self.model.kernels.normalise(joint)
                 continue
-            possible = np.isfinite(finish(joint))
-            if not possible.all():
-                raise self._impossible(chunk, a + int(np.argmin(possible)))
+            self._refuse_impossible_rows(chunk, finish(joint), a)
         if finish is None:
             out += ready.base
         return out
+
+    def _refuse_impossible_rows(self, chunk: Chunk, evidence: np.ndarray, first: int = 0) -> None:
+        possible = np.isfinite(evidence)
+        if not possible.all():
+            raise self._impossible(chunk, first + int(np.argmin(possible)))
 
     def refuse_impossible(self, chunk: Chunk, joint: np.ndarray, rows: np.ndarray | None = None) -> None:
         """Raise at the first of these rows that no group can have made."""

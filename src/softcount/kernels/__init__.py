@@ -1,9 +1,9 @@
 """The few loops that touch every row, each written twice with one signature: plain NumPy, and compiled.
 
-`reference` and `fused` hold the same functions: `count_reals_labelled`, `count_reals_soft`, `score_reals`,
-`count_codes_labelled`, `count_codes_soft`, `score_codes`, the same three of `bags`, `normalise`, `normalise_weighted`,
-and for correlated blocks `expect_products`, `expect_squares`, `score_` and `count_` of `products`, `centred` and
-`patterns` (rows with holes).
+`reference` and `fused` hold the same functions: `count_labels`, `count_reals_labelled`, `count_reals_soft`,
+`score_reals`, `posterior_reals`, the same four of `codes`, all but the posterior of `bags`, `normalise`,
+`normalise_weighted`, and for correlated blocks `expect_products`, `expect_squares`, `score_` and `count_` of
+`products`, `centred` and `patterns` (rows with holes).
 """
 
 from __future__ import annotations

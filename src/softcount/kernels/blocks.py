@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 
 from softcount.kernels.jit import Kernel, register_jitable
-from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, load, padded, store, sum_of, where_above
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, padded, store, sum_of, where_above
 from softcount.kernels.pairs import two_sum
-from softcount.kernels.posterior import exp_lanes, log_lanes
+from softcount.kernels.posterior import log_lanes, multiply_rows, powers_of
 from softcount.kernels.reals import add_to_pair
 from softcount.kernels.reference_blocks import Sums, anchored, by_column, feature_count, folded_out
 
@@ -149,24 +149,12 @@ def put_features(rows: np.ndarray, start: int, stop: int, units: np.ndarray, fea
 @register_jitable
 def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
     """Turn a tile's log joint (groups, rows) into weighted memberships; its weighted log evidence comes back."""
-    groups = joint.shape[0]
-    lowest, zero = fill(-np.inf), fill(0.0)
+    zero = fill(0.0)
     likelihood = zero
     for i in range(0, TILE, WIDTH):
-        peak = lowest
-        for g in range(groups):
-            peak = larger(load(joint, g * TILE + i), peak)
-        shift = where_above(peak, lowest, peak)
-        total = zero
-        for g in range(groups):
-            below = load(joint, g * TILE + i) - shift
-            power = where_above(below, fill(FAINTEST), exp_lanes(below))
-            store(joint, g * TILE + i, power)
-            total = total + power
+        peak, total = powers_of(joint, i, FAINTEST)
         weight = load(heavy, i)
-        factor = where_above(total, zero, weight / total)
-        for g in range(groups):
-            store(joint, g * TILE + i, load(joint, g * TILE + i) * factor)
+        multiply_rows(joint, i, where_above(total, zero, weight / total))
         evidence = weight * (peak + log_lanes(total))
         likelihood = likelihood + where_above(weight, zero, evidence)
     return float(sum_of(likelihood))

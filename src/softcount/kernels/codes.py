@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from softcount.kernels.jit import overload, register_jitable
-from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, store, store_part
+from softcount.kernels.jit import register_jitable
+from softcount.kernels.labelled_rows import empty_sums, weights_from
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
+from softcount.kernels.posterior import put_posterior
 from softcount.kernels.reference import check_labels
+from softcount.kernels.turned_tiles import put_turned
 
 PAIR_CELLS = 4096
 """Pair up columns while all pair tables together have at most so many cells; larger ones fall out of the cache."""
@@ -46,18 +48,60 @@ def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: 
     """As in `reference`."""
     sizes = np.diff(np.append(offsets, table.shape[0]))
     starts = pairs_of(sizes)
-    if starts[-1] > PAIR_CELLS or sizes.size < 2:
-        for g in range(0, out.shape[1], WIDTH):
-            score_single(codes, offsets, table, g, out)
-        return
+    held = aligned_zeros(TILE * WIDTH).reshape(TILE, WIDTH)
     for g in range(0, out.shape[1], WIDTH):
-        score_paired(codes, starts, sizes, pair_table(table, offsets, sizes, starts, g), g, out)
+        pairs = pair_table(table, offsets, sizes, starts, g)
+        for start in range(0, codes.shape[0], TILE):
+            part = codes[start : start + TILE]
+            hold_scores(part, offsets, table, starts, sizes, pairs, g, held)
+            add_held(held, out, start, start + part.shape[0], g)
+
+
+@fused
+def posterior_codes(
+    codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """As in `reference`."""
+    rows, groups = out.shape
+    sizes = np.diff(np.append(offsets, table.shape[0]))
+    starts = pairs_of(sizes)
+    tables = [pair_table(table, offsets, sizes, starts, g) for g in range(0, groups, WIDTH)]
+    held = aligned_zeros(TILE * WIDTH).reshape(TILE, WIDTH)
+    turned = aligned_zeros(padded(groups) * TILE).reshape(padded(groups), TILE)
+    evidence = np.empty(rows + TILE)
+    for start in range(0, rows, TILE):
+        part = codes[start : start + TILE]
+        for g in range(0, groups, WIDTH):
+            hold_scores(part, offsets, table, starts, sizes, tables[g // WIDTH], g, held)
+            put_turned(held, 0, TILE, turned[g : g + WIDTH])
+        put_posterior(turned[:groups], log_shares, evidence[start : start + TILE], out[start : start + TILE])
+    return evidence[:rows]
+
+
+@register_jitable
+def hold_scores(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    table: np.ndarray,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+    pairs: np.ndarray,
+    g: int,
+    held: np.ndarray,
+) -> None:
+    """Put scores of up to TILE rows under eight groups from `g` into `held`, by pairs of columns if there are any."""
+    if pairs.size:
+        hold_paired(codes, starts, sizes, pairs, held)
+    else:
+        hold_single(codes, offsets, table, g, held)
 
 
 @register_jitable
 def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts: np.ndarray, g: int) -> np.ndarray:
-    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes."""
+    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes; nothing if too many."""
     n_groups = table.shape[1]
+    if starts[-1] > PAIR_CELLS or sizes.size < 2:
+        return aligned_zeros(0)
     pairs = aligned_zeros(starts[-1] * WIDTH)
     at = 0
     for k in range(starts.size - 1):
@@ -75,47 +119,37 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
 
 
 @register_jitable
-def score_paired(
-    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, g: int, out: np.ndarray
-) -> None:
+def hold_paired(codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, held: np.ndarray) -> None:
     """Scores of eight groups from a table with a cell for every pair of levels of two columns."""
     rows, columns = codes.shape
-    n_groups = out.shape[1]
-    held = aligned_zeros(TILE * WIDTH)
-    for start in range(0, rows, TILE):
-        stop = min(start + TILE, rows)
-        for i in range(start, stop):
-            score = fill(0.0)
-            for k in range(columns // 2):
-                score = score + load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH)
-            if columns % 2:
-                score = score + load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH)
-            before = load_part(out, i * n_groups + g, n_groups - g)
-            store(held, (i - start) * WIDTH, before + score)
-        put_held(held, out, start, stop, g)
+    for i in range(rows):
+        score = fill(0.0)
+        for k in range(columns // 2):
+            score = score + load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH)
+        if columns % 2:
+            score = score + load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH)
+        store(held, i * WIDTH, score)
 
 
 @register_jitable
-def score_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, out: np.ndarray) -> None:
+def hold_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, held: np.ndarray) -> None:
     """Scores of eight groups, column by column."""
     rows, columns = codes.shape
-    n_groups = out.shape[1]
-    held = aligned_zeros(TILE * WIDTH)
-    for start in range(0, rows, TILE):
-        stop = min(start + TILE, rows)
-        for i in range(start, stop):
-            score = fill(0.0)
-            for j in range(columns):
-                score = score + load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g)
-            before = load_part(out, i * n_groups + g, n_groups - g)
-            store(held, (i - start) * WIDTH, before + score)
-        put_held(held, out, start, stop, g)
+    n_groups = table.shape[1]
+    for i in range(rows):
+        score = fill(0.0)
+        for j in range(columns):
+            score = score + load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g)
+        store(held, i * WIDTH, score)
 
 
 @register_jitable
-def put_held(held: np.ndarray, out: np.ndarray, start: int, stop: int, g: int) -> None:
-    """Write a tile's scores of eight groups from `g`."""
+def add_held(held: np.ndarray, out: np.ndarray, start: int, stop: int, g: int) -> None:
+    """Add a tile's scores of eight groups from `g`."""
     n_groups = out.shape[1]
+    for i in range(start, stop):
+        before = load_part(out, i * n_groups + g, n_groups - g)
+        store(held, (i - start) * WIDTH, before + load(held, (i - start) * WIDTH))
     for i in range(start, stop):
         store_part(out, i * n_groups + g, load(held, (i - start) * WIDTH), n_groups - g)
 
@@ -154,23 +188,6 @@ def _count_labelled(
             total += sums.reshape((n_groups, n_cells)).T
             sums[:] = 0
     return total
-
-
-def empty_sums(weights: Any, size: int) -> Any:
-    """Integers while rows count one each, which is exact (a call never has 2^31 rows); else doubles."""
-    raise NotImplementedError
-
-
-@overload(empty_sums)
-def _empty_sums(weights: Any, size: Any) -> Any:
-    kind = np.int32 if isinstance(weights, types.NoneType) else np.float64
-    return lambda weights, size: np.zeros(size, kind)
-
-
-@register_jitable
-def weights_from(weights: Any, start: int) -> Any:
-    """Row weights from a row on; None for all ones."""
-    return None if weights is None else weights[start:]
 
 
 @register_jitable

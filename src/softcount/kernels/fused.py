@@ -11,7 +11,9 @@ from softcount.kernels.blocks import (
     score_centred,
     score_products,
 )
-from softcount.kernels.codes import count_codes_labelled, count_codes_soft, score_codes
+from softcount.kernels.codes import count_codes_labelled, count_codes_soft, posterior_codes, score_codes
+from softcount.kernels.labelled_rows import count_labels
 from softcount.kernels.patterns import count_patterns, score_patterns
 from softcount.kernels.posterior import normalise, normalise_weighted
-from softcount.kernels.reals import count_reals_labelled, count_reals_soft, score_reals
+from softcount.kernels.real_scores import posterior_reals, score_reals
+from softcount.kernels.reals import count_reals_labelled, count_reals_soft

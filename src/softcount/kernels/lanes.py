@@ -127,9 +127,9 @@ def store_part(builder: Any, array: Any, index: Any, value: Any, count: Any) -> 
 
 
 @instruction(lambda array, index: types.void(checked(array), types.intp))
-def prefetch(builder: Any, array: Any, index: Any) -> None:
-    """Ask for memory that will be read soon; an index past the end is harmless."""
-    flags = [ir.Constant(INT32, flag) for flag in (0, 3, 1)]  # to read, keep in every cache, data
+def prefetch_far(builder: Any, array: Any, index: Any) -> None:
+    """Ask for memory that will be read soon, but not next; an index past the end is harmless."""
+    flags = [ir.Constant(INT32, flag) for flag in (0, 2, 1)]  # to read, keep in the second cache, data
     call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address(builder, array, index), *flags])
 
 

@@ -87,6 +87,49 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
 
 
 @register_jitable
+def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
+    """Turn log joint (groups, rows) of eight rows from `at` on into powers below each row's peak.
+
+    They are zero where the log is not above `faintest`. The peaks come back, and the sums of the powers.
+    """
+    groups, rows = joint.shape
+    lowest, total = fill(-np.inf), fill(0.0)
+    peak = lowest
+    for g in range(groups):
+        peak = lanes.larger(load(joint, g * rows + at), peak)
+    shift = lanes.where_above(peak, lowest, peak)
+    for g in range(groups):
+        below = load(joint, g * rows + at) - shift
+        power = lanes.where_above(below, fill(faintest), exp_lanes(below))
+        store(joint, g * rows + at, power)
+        total = total + power
+    return peak, total
+
+
+@register_jitable
+def put_posterior(scores: np.ndarray, log_shares: np.ndarray, evidence: np.ndarray, out: np.ndarray) -> None:
+    """Memberships of a tile of rows into `out` (rows, groups) from their scores (groups, rows), and log evidence."""
+    groups, rows = scores.shape
+    for i in range(0, rows, WIDTH):
+        for g in range(groups):
+            store(scores, g * rows + i, fill(log_shares[g]) + load(scores, g * rows + i))
+        peak, total = powers_of(scores, i, LOWEST)
+        multiply_rows(scores, i, lanes.where_above(total, fill(0.0), fill(1.0) / total))
+        store(evidence, i, peak + log_lanes(total))
+    for i in range(out.shape[0]):
+        for g in range(groups):
+            out[i, g] = scores[g, i]
+
+
+@register_jitable
+def multiply_rows(joint: np.ndarray, at: int, factor: Any) -> None:
+    """Eight rows of (groups, rows) from `at` on times a factor each."""
+    groups, rows = joint.shape
+    for g in range(groups):
+        store(joint, g * rows + at, load(joint, g * rows + at) * factor)
+
+
+@register_jitable
 def row_peak(joint: np.ndarray, row: int) -> float:
     """The largest entry of a row."""
     groups = joint.shape[1]

@@ -38,6 +38,13 @@ def check_labels(labels: np.ndarray, n_groups: int) -> None:
         raise IndexError(f"row {row} is labelled {labels[row]}, but groups are 0 to {n_groups - 1}")
 
 
+def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
+    """The weight of the rows of each group, or how many there are; rows labelled -1 are left out."""
+    check_labels(labels, n_groups)
+    known = labels >= 0
+    return np.bincount(labels[known], None if weights is None else weights[known], n_groups).astype(np.float64)
+
+
 def count_reals_labelled(
     reals: np.ndarray,
     labels: np.ndarray,
@@ -174,10 +181,33 @@ def score_reals(
         out[:, g] += part.sum(axis=1)
 
 
+def posterior_reals(
+    reals: np.ndarray,
+    means: np.ndarray,
+    inverse_sds: np.ndarray,
+    constants: np.ndarray,
+    log_shares: np.ndarray,
+    out: np.ndarray,
+) -> np.ndarray:
+    """Write memberships to `out` (rows, groups) where these columns are all there is; log evidence comes back."""
+    out[:] = log_shares
+    score_reals(reals, means, inverse_sds, constants, out)
+    return normalise(out)
+
+
 def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
     for j, offset in enumerate(offsets):
         out += table[offset + codes[:, j].astype(np.intp)]
+
+
+def posterior_codes(
+    codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """As `posterior_reals`, of coded columns."""
+    out[:] = log_shares
+    score_codes(codes, offsets, table, out)
+    return normalise(out)
 
 
 def count_codes_labelled(

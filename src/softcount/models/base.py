@@ -129,6 +129,10 @@ class ClassModel(Model):
     def memberships(self, ready: Any, compiled: Any, rows: slice | None = None) -> np.ndarray:
         """(rows x groups) probability of every group given the row, whatever its label."""
 
+    def posterior(self, ready: Any, compiled: Any, out: np.ndarray) -> np.ndarray | None:
+        """The same of all rows of a chunk written to `out`; their log evidence comes back, or None: ask for scores."""
+        return None
+
     @abstractmethod
     def compile(self, params: Params, contrast: bool = False) -> Any:
         """The parameters as the model wants them; with `contrast` all that tells groups apart."""

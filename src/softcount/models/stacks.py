@@ -116,6 +116,13 @@ class Stack:
         for place in range(len(self.nodes)):
             self.score_node(data, compiled, place, out)
 
+    def posterior(self, data: Any, compiled: Any, log_shares: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+        """Memberships of rows where this stack is all there is, into `out`; log evidence comes back.
+
+        None where that takes scores: then nothing was written.
+        """
+        return None
+
     def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
         """Add one node's part of what `score` adds."""
         _, public, eta = compiled
@@ -273,6 +280,12 @@ class Reals(Stack):
             return
         for j in range(len(self.nodes)):
             self.score_node(data, compiled, j, out)
+
+    def posterior(self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+        if not isinstance(compiled, tuple):
+            return None
+        evidence: np.ndarray = self.kernels.posterior_reals(data, *compiled[:3], log_shares, out)
+        return evidence
 
     def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
         if isinstance(compiled, tuple):
@@ -435,6 +448,10 @@ class Codes(Stack):
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         self.kernels.score_codes(data, *compiled, out)
+
+    def posterior(self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, out: np.ndarray) -> np.ndarray:
+        evidence: np.ndarray = self.kernels.posterior_codes(data, *compiled, log_shares, out)
+        return evidence
 
     def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
         starts, table = compiled

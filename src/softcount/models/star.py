@@ -99,7 +99,10 @@ class Star(ClassModel):
             arrays |= stack.count_labelled(data, ready.labels, ready.weights, groups)
         coded = arrays.get("codes") if ready.weights is None else None
         # Every row has one code in a column, if only that of a missing cell: the classes are counted already.
-        sizes = _label_counts(ready.labels, ready.weights, groups) if coded is None else coded.hi[:, 0].sum(axis=-1)
+        if coded is None:
+            sizes = self.kernels.count_labels(ready.labels, ready.weights, groups)
+        else:
+            sizes = coded.hi[:, 0].sum(axis=-1)
         arrays[ROOT] = Twofold.of(sizes)
         return Counts(arrays, float(sizes.sum()))
 
@@ -157,6 +160,12 @@ class Star(ClassModel):
         members = self.score(ready, compiled, slice(0, ready.n_rows) if rows is None else rows)
         self.kernels.normalise(members)
         return members
+
+    def posterior(self, ready: Ready, compiled: list[Any], out: np.ndarray) -> np.ndarray | None:
+        """In one go, where the model is a single stack that can."""
+        if len(self.stacks) > 1:
+            return None
+        return self.stacks[0].posterior(ready.data[0], compiled[1], compiled[0][0], out)
 
     def expect(self, compiled: list[Any], ready: Ready, assign: Assign | None = None) -> Counts:
         alone = self._expect_alone(compiled, ready) if assign is None else None
@@ -343,13 +352,6 @@ def scratch(rows: int, groups: int) -> np.ndarray:
         _own.room = np.empty(rows * groups)
     room: np.ndarray = _own.room
     return room[: rows * groups].reshape(rows, groups)
-
-
-def _label_counts(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
-    known = labels if labels.min(initial=0) >= 0 else labels[labels >= 0]
-    if weights is not None:
-        weights = weights if known is labels else weights[labels >= 0]
-    return np.bincount(known, weights, minlength=groups).astype(np.float64)
 
 
 def _pin(joint: np.ndarray, labels: np.ndarray) -> None:

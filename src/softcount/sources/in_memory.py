@@ -16,8 +16,8 @@ from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows
 LOOK_WHOLE = 4_096
 """Rows of an array of whole numbers that are looked at."""
 
-LONG, LONG_CHUNK = 524_288, 131_072
-"""Rows from which an array, which costs nothing to cut, comes in longer chunks: each costs some 0.2 ms of Python."""
+LONG = {524_288: 131_072, 262_144: 65_536}
+"""Rows above which an array, which costs nothing to cut, comes in longer chunks: each costs some 0.2 ms of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class DenseSource(ArraySource):
         self.array = _checked(array)
         rows, width = self.array.shape
         self.n_rows, self.keys = rows, list(range(width))
-        self.chunk_rows = LONG_CHUNK if rows > LONG else chunk_rows_for(rows)
+        self.chunk_rows = next((chunk for least, chunk in LONG.items() if rows > least), chunk_rows_for(rows))
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
         return {key: arrow_of(self.array[:LOOK_WHOLE, key]) for key in keys}

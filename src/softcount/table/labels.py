@@ -50,13 +50,13 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if high - low >= WINDOW:
         classes, places = np.unique(y, return_inverse=True)
         return classes, places.astype(np.int32)
-    steps = np.empty(len(y), dtype=np.uint8 if high - low < 256 else np.uint16)
-    # Differences wrap around to the right step even where the type is unsigned or its range is full.
-    np.subtract(y, y.dtype.type(low), out=steps, casting="unsafe")
+    # Cut to their low bits, differences still wrap around to the right step, whatever the type and its range.
+    steps = y.astype(np.int32)
+    steps -= np.array(low, dtype=y.dtype).astype(np.int32)
     seen = _seen(steps, high - low + 1)
     classes = np.add(np.flatnonzero(seen).astype(y.dtype), y.dtype.type(low), dtype=y.dtype)
     if seen.all():
-        return classes, steps.astype(np.int32)
+        return classes, steps
     return classes, (np.cumsum(seen) - 1).astype(np.int32)[steps]
 
 
