@@ -21,6 +21,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
+from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
@@ -48,7 +49,7 @@ CLASS = "(class)"
 SCORES = ("bic", "bdeu")
 
 
-class BayesNet(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for

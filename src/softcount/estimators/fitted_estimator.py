@@ -14,6 +14,7 @@ from softcount.counts import Counts
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports, arrow_table
 from softcount.estimators.inputs import Answer, attribute
+from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
 from softcount.fitted.explain import explained
@@ -55,7 +56,7 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(ClassReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted

@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import Family, Params, Setting
+from softcount.fitted.shown_answers import answer_html, answer_line
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
@@ -36,13 +37,16 @@ def name_apart(model: Fitted, name: object) -> str:
 # -- any column from any others
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """What is known of a numeric column: a mixture of its groups' distributions."""
 
     weights: np.ndarray
     family: Family
     params: Params
+
+    __repr__ = answer_line
+    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
@@ -71,12 +75,15 @@ class Answer:
         return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AveragedAnswer:
     """What several models know of a numeric column, each weighed; asked like the answer of one."""
 
     weights: np.ndarray
     answers: tuple[Answer, ...]
+
+    __repr__ = answer_line
+    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:

@@ -51,6 +51,12 @@ class LikeliestLevels:
     levels: dict[Key, Any]
     log_probability: float
 
+    def _repr_html_(self) -> str:
+        from softcount.pictures.inline_html import boxed, small_table
+
+        said = f"of all nodes together; probability {np.exp(self.log_probability):.4g}"
+        return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
+
 
 @dataclass(frozen=True, eq=False)
 class FittedNet(Learned):

@@ -1,0 +1,88 @@
+"""A few lines of HTML for a notebook: styles on the elements themselves, no script, small whatever names are like.
+
+Colours are the notebook's own, light or dark, and one blue that is seen on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from softcount.pictures.drawing import markup
+
+LONGEST = 60
+"""Characters of a name that are shown."""
+MOST_ROWS = 8
+"""Rows of a table that are shown."""
+FONT = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45"
+BOX = f"{FONT};display:inline-block;max-width:56em;padding:.6em .9em;border:1px solid rgba(128,128,128,.45)"
+CELL = "text-align:left;padding:.1em 1em .1em 0;border:0;background:none;font-weight:normal"
+QUIET = "opacity:.72"
+BLUE = "#3b8fc9"
+
+
+def short(value: object) -> str:
+    """A name as text of a page, cut where it is long.
+
+    >>> short("<b>"), short("a" * 99)[-3:]
+    ('&lt;b&gt;', 'aa…')
+    """
+    text = str(value)
+    return markup(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+
+
+def boxed(title: str, said: str, parts: Iterable[str] = ()) -> str:
+    """A box with a title, a line beside it, and parts that are markup already."""
+    head = f'<div><b>{short(title)}</b> <span style="{QUIET}">{markup(said[:300])}</span></div>'
+    return f'<div style="{BOX}">{head}{"".join(parts)}</div>'
+
+
+def small_table(headings: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
+    """A table of text; where rows are many, the first of them and how many more there are."""
+    head = "".join(f'<th style="{CELL};{QUIET}">{short(name)}</th>' for name in headings)
+    body = "".join(_row(f'<td style="{CELL}">{short(cell)}</td>' for cell in row) for row in rows[:MOST_ROWS])
+    return _table(_row([head]) + body) + _more(len(rows))
+
+
+def share_bars(shares: Sequence[tuple[object, float, str]]) -> str:
+    """A bar from 0 to 1 for each name, and a figure after it."""
+    rows = "".join(
+        _row(
+            (
+                f'<td style="{CELL}">{short(name)}</td>',
+                f'<td style="{CELL};width:9em"><div style="height:.7em;background:{BLUE};'
+                f'width:{100 * min(max(share, 0.0), 1.0):.1f}%"></div></td>',
+                f'<td style="{CELL}">{short(figure)}</td>',
+            )
+        )
+        for name, share, figure in shares[:MOST_ROWS]
+    )
+    return _table(rows) + _more(len(shares))
+
+
+def upright_bars(heights: Sequence[float], low: str, high: str) -> str:
+    """Bars side by side, the highest as high as there is room, and what the ends stand for."""
+    top = max([*heights, 1e-300])
+    bars = "".join(
+        f'<td style="padding:0 1px 0 0;border:0;vertical-align:bottom;background:none"><div style="width:8px;'
+        f'height:{46 * height / top:.1f}px;background:{BLUE}"></div></td>'
+        for height in heights
+    )
+    ends = f'<div style="{QUIET}">{markup(low)} to {markup(high)}</div>'
+    return f'<table style="border-collapse:collapse;margin:.4em 0 0;height:46px">{_row([bars])}</table>{ends}'
+
+
+def said_lines(lines: Sequence[str]) -> str:
+    """Lines of small print, the first of them."""
+    return "".join(f'<div style="{QUIET}">{markup(line[:300])}</div>' for line in lines[:MOST_ROWS]) + _more(len(lines))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f'<tr style="background:none">{"".join(cells)}</tr>'
+
+
+def _table(rows: str) -> str:
+    return f'<table style="border-collapse:collapse;margin:.4em 0 0;{FONT}">{rows}</table>'
+
+
+def _more(count: int) -> str:
+    return f'<div style="{QUIET}">and {count - MOST_ROWS:,} more</div>' if count > MOST_ROWS else ""

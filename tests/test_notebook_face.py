@@ -1,0 +1,84 @@
+"""How fitted models and answers show themselves: readable, small, and nothing in them that could run."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+
+import softcount as sc
+from explored_models import MODELS
+from html_checks import HOSTILE, Elements
+
+PLAIN = {"div", "b", "span", "table", "tr", "th", "td"}
+LARGEST = 15_000
+
+
+def checked_html(html: str) -> Elements:
+    found = Elements()
+    found.feed(html)
+    found.close()
+    assert len(html.encode()) <= LARGEST
+    assert found.tags <= PLAIN
+    assert found.attributes <= {"style"}
+    return found
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_fitted_model_says_what_it_was_fitted_to(kind: str) -> None:
+    model = MODELS[kind]().model
+    assert f"# {'7 nodes' if kind == 'network' else ''}" in repr(model)
+    assert "rows" in repr(model)
+    assert ast.parse(repr(model), mode="eval")  # the rest is a comment
+    assert "rows" in checked_html(model._repr_html_()).text
+    assert model._repr_mimebundle_()["text/plain"] == repr(model)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_before_a_fit_it_is_shown_as_scikit_learn_does(kind: str) -> None:
+    model = clone(MODELS[kind]().model)
+    assert repr(model) == BaseEstimator.__repr__(model)
+    assert "#" not in repr(model)
+    assert "sk-" in model._repr_html_()
+
+
+def test_long_settings_are_still_broken_into_lines() -> None:
+    model = sc.NaiveBayes(kinds={f"a column of numbers {i}": "normal" for i in range(12)}, prior=2.0)
+    assert max(map(len, repr(model).splitlines())) <= 88
+    assert repr(make_pipeline(model)).startswith("Pipeline(steps=")
+
+
+def test_a_pipeline_shows_no_comment_in_the_middle() -> None:
+    explored = MODELS["mixture"]()
+    assert "#" not in repr(make_pipeline(explored.model))
+
+
+def test_a_classifier_and_a_search_show_what_they_chose_from() -> None:
+    X = MODELS["mixture"]().rows
+    shown = checked_html(sc.Mixture("auto", random_state=0).fit(X)._repr_html_()).text
+    assert "bic" in shown
+    assert "log_loss" in checked_html(MODELS["classifier"]().model._repr_html_()).text
+
+
+def test_answers_are_readable() -> None:
+    answer = MODELS["naive_bayes"]().model.query("height", {"colour": "red"})
+    assert f"mean {answer.mean:.4g}" in repr(answer)
+    assert "array" not in repr(answer)
+    assert f"{answer.quantile(0.5):.5g}" in checked_html(answer._repr_html_()).text
+    likeliest = MODELS["network"]().model.most_probable()
+    assert str(likeliest.levels["job"]) in checked_html(likeliest._repr_html_()).text
+
+
+def test_hostile_names_are_only_text() -> None:
+    names = [name for name in HOSTILE if name.strip()]
+    columns: dict[str, Any] = {name * 3: HOSTILE[:20] * 2 for name in names}
+    frame = pd.DataFrame(columns | {"<b>": np.array(HOSTILE)})
+    model = sc.NaiveBayes(kinds=dict.fromkeys(columns, "categorical")).fit(frame, "<b>")
+    checked_html(model._repr_html_())
+    assert "\n" not in repr(model).rsplit("  # ", 1)[1]
+    assert "\x1b" not in repr(model).rsplit("  # ", 1)[1]
