@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from softcount.cli import options
+from softcount.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,11 +67,45 @@ def command(model: str, data: str | None, redact: bool, form: InputFormat, outpu
 def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tell: Tell) -> Report:
     """The report of a model file, and of a table beside it."""
     from softcount.cli import library_calls as library
+    from softcount.cli.sequence_calls import sequence_model
     from softcount.report.written_report import reported
 
-    fitted: Any = library.load_any(model)
-    rows = None if data is None else rows_of(fitted, data, form, tell)
-    return reported(fitted, rows, redact)
+    chain = sequence_model(model)
+    if chain is not None:
+        refuse_data(model, data, "a model of sequences")
+        return reported(chain, None, redact)
+    try:
+        fitted: Any = library.load_any(model)
+    except library.KMeansFile:
+        from softcount.estimators.saving import load_estimator
+
+        refuse_data(model, data, "k-means, whose report takes rows in Python: softcount.load(MODEL).report(X)")
+        return reported(load_estimator(model), None, redact)
+    if data is None:
+        return reported(fitted, None, redact)
+    rows = summary_of if library.is_network(fitted) else rows_of
+    return reported(fitted, rows(fitted, data, form, tell), redact)
+
+
+def refuse_data(model: str, data: str | None, what: str) -> None:
+    """Refuse a table beside a model whose report takes none."""
+    if data is not None:
+        raise DataError(f"{model}: {what}. Leave {data} out.")
+
+
+def summary_of(fitted: Any, data: str, form: InputFormat, tell: Tell) -> tuple[Any, str]:
+    """The summary of a table beside a network, and its name."""
+    from softcount.cli.network_calls import open_rows
+    from softcount.run.threads import Threads
+    from softcount.table.column_summary import summarise
+
+    table, _ = open_rows(fitted, data, form, None, tell)
+    before = None if fitted.record is None else fitted.record.table
+    with Threads() as threads:
+        found = summarise(table.chunks(threads.map), fitted.schema, before)
+    if not found.rows:
+        raise DataError(f"{data}: no rows, so there is nothing to report of it. Leave it out to see the network alone.")
+    return found, Path(data).name
 
 
 def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRows:

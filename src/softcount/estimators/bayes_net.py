@@ -557,6 +557,13 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         return explored(self._fitted, rows=None if X is None else self._closed(X))
 
+    def report(self, X: Any = None, redact: bool = False) -> Any:
+        """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
+        from softcount.estimators.pages_above import reported, summarised
+
+        fitted = self._fitted
+        return reported(fitted, None if X is None else summarised(fitted, self._closed(X)), redact)
+
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads."""
         from softcount.estimators.saving import save_estimator

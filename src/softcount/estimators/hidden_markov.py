@@ -19,6 +19,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.inputs import attribute
+from softcount.estimators.pages_above import Reporting
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
 from softcount.fitted.fitted_states import FittedStates
@@ -43,7 +44,7 @@ CRITERIA = ("evidence", "bic")
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(StateReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HiddenMarkov(StateReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """States that nobody saw, each with its own successors and its own way to show itself, found in sequences.
 
     The number of states is looked for unless `n_states` gives it (`criterion` says how, `selection_` shows what was

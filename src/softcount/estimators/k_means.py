@@ -144,6 +144,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         weights = None if sample_weight is None else check_weights(sample_weight, len(apart))
         return -float(apart.sum() if weights is None else weights @ apart)
 
+    def report(self, X: Any = None, redact: bool = False) -> Any:
+        """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
+        from softcount.estimators.pages_above import reported
+
+        check_is_fitted(self, "found_")
+        return reported(self, X, redact)
+
     def save(self, path: Any) -> None:
         """Write the centres to a file that `softcount.load` reads."""
         from softcount.estimators.saving import save_estimator

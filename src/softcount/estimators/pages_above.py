@@ -16,6 +16,22 @@ def reported(fitted: Any, rows: Any = None, redact: bool = False) -> Any:
     return import_module("softcount.report.written_report").reported(fitted, rows, redact)
 
 
+class Reporting:
+    """An estimator whose report takes nothing but itself."""
+
+    def report(self, redact: bool = False) -> Any:
+        """A page on the model with pictures: `model.report().save("report.html")`; also .json and .txt."""
+        return reported(self, None, redact)
+
+
+def summarised(fitted: Any, table: Any) -> tuple[Any, str]:
+    """The summary of a table beside a network, and what it is called."""
+    from softcount.table.column_summary import summarise
+
+    before = None if fitted.record is None else fitted.record.table
+    return summarise(table.chunks(), fitted.schema, before), "the table given"
+
+
 def given_rows(*what: Any) -> Any:
     """What a table shows beside the model that it is read for."""
     return import_module("softcount.report.written_report").given_rows(*what)

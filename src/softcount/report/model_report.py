@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softcount.report import evidence_part, mixture_part, performance_part, quality_part
-from softcount.report.class_page import class_names
+from softcount.report import evidence_part, mixture_part, performance_part, quality_part, word_part
+from softcount.report.class_page import class_names, only_text
 from softcount.report.discretion import RARE, Discretion
 from softcount.report.model_page import add_tried, headline
 from softcount.report.page import Page, key_text
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
     from softcount.learn.fit_record import FitRecord
     from softcount.learn.learned import Learned
+    from softcount.report.word_part import ShownDocument
     from softcount.table.column_summary import TableSummary
 
 
@@ -29,6 +30,7 @@ class GivenRows:
     summary: TableSummary | None
     findings: RowFindings
     sorting: SortedTable | None = None
+    documents: tuple[ShownDocument, ...] = ()
 
 
 def model_report(fitted: Fitted, rows: GivenRows | None = None, redact: bool = False) -> Page:
@@ -49,7 +51,9 @@ def model_report(fitted: Fitted, rows: GivenRows | None = None, redact: bool = F
     if fitted.classes is not None:
         _add_performance(page, fitted, rows, names)
     page.heading("What matters")
-    evidence_part.add_influence(page, fitted)
+    if not only_text(fitted):
+        evidence_part.add_influence(page, fitted)
+    word_part.add_words(page, fitted, names, told)
     if fitted.classes is not None:
         evidence_part.add_nomograms(page, fitted, names, told)
     page.heading("The classes")
@@ -166,7 +170,9 @@ def _add_rows(page: Page, fitted: Fitted, rows: GivenRows | None, names: list[st
     if fitted.n_groups > 1:
         if fitted.classes is None:
             mixture_part.add_sureness(page, rows.findings, names)
-        evidence_part.add_waterfalls(page, fitted, rows.findings.picked, names)
+        if not only_text(fitted):
+            evidence_part.add_waterfalls(page, fitted, rows.findings.picked, names)
+        word_part.add_documents(page, rows.documents, names)
     if rows.sorting is not None:
         mixture_part.add_anomalies(page, rows.sorting, names)
 
@@ -198,6 +204,7 @@ def add_origin(page: Page, record: FitRecord | None, told: Discretion) -> None:
         return
     rows = [("Softcount", origin.version), ("seed", str(origin.seed))]
     if told.shows_cells:
-        rows += [("command", origin.command), ("data", origin.data)]
+        page.line(origin.command)
+        rows.append(("data", origin.data))
     rows.append(("SHA-256 of the data", origin.sha256 or "not known: it was no file"))
     page.grid(("", "value"), rows)

@@ -12,7 +12,7 @@ from softcount.report.discretion import Discretion
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, listed, number, share
 from softcount.table.column_summary import ColumnSummary, TableSummary
-from softcount.table.schema import Field, Key, Schema
+from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.learn.learned import Learned
@@ -66,7 +66,8 @@ def _holds(spec: Field, found: ColumnSummary | None, told: Discretion) -> str:
         low, middle, high = (told.number(found.quantiles[at], 3) for at in (5, 10, 15))
         if found.there < 20 and not told.shows_cells:
             return "-"
-        return f"median {middle}, half between {low} and {high}"
+        words = "words of a document: " if spec.kind is Kind.TEXT else ""
+        return f"{words}median {middle}, half between {low} and {high}"
     names = [
         f"{told.level(spec.key, spec.levels[place])} {share(n / max(found.there, 1))}" for place, n in found.levels[:3]
     ]

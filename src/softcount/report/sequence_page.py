@@ -126,12 +126,12 @@ def _add_chain(page: Page, model: Any) -> None:
     runs = model.run_lengths() if told else {}
     shares = sorted((told or model.shares_).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
     headings = ["symbol", "share", *(["runs of"] if runs else [])]
-    lines = [[_context(key), share(value), *([_run(runs.get(key))] if runs else [])] for key, value in shares]
+    lines = [[context_text(key), share(value), *([_run(runs.get(key))] if runs else [])] for key, value in shares]
     page.grid(headings, lines, right=headings[1:])
     if model.order_ == 1 and len(symbols) <= MOST_SYMBOLS:
         page.heading("What follows (row: symbol, column: the next)")
         names = [str(name) for name in model.next_symbols_]
-        contexts = [_context(key) for key in model.contexts_]
+        contexts = [context_text(key) for key in model.contexts_]
         lines = [[name, *map(share, row)] for name, row in zip(contexts, model.transitions_.tolist(), strict=True)]
         page.grid(["after", *names], lines, right=names)
 
@@ -156,7 +156,8 @@ def _long_run(model: Any) -> dict[Any, float]:
     return found
 
 
-def _context(key: Any) -> str:
+def context_text(key: Any) -> str:
+    """A symbol, or some of them, as one reads it; what cannot be seen is in quotes."""
     names = [str(symbol) for symbol in (key if isinstance(key, tuple) else (key,))]
     return " ".join(name if name.strip() else repr(name) for name in names)
 
@@ -172,10 +173,10 @@ def _chain_document(model: Any) -> dict[str, Any]:
         "evidence": {str(order): height for order, height in model.evidence_.items()},
         "irreducible": model.irreducible_,
         "period": model.period_,
-        "shares": {_context(key): value for key, value in model.shares_.items()},
-        "contexts": [_context(key) for key in model.contexts_] if model.order_ < 2 else None,
+        "shares": {context_text(key): value for key, value in model.shares_.items()},
+        "contexts": [context_text(key) for key in model.contexts_] if model.order_ < 2 else None,
         "next": [str(name) for name in model.next_symbols_],
         "transitions": model.transitions_.tolist() if model.order_ < 2 else None,
-        "stationary": {_context(key): value for key, value in _long_run(model).items()},
+        "stationary": {context_text(key): value for key, value in _long_run(model).items()},
         "notes": list(model.notes_),
     }

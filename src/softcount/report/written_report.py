@@ -82,6 +82,7 @@ def given_rows(
     """What a table shows beside the model that it is read for; `labels` are the places of its rows' classes."""
     from softcount.evaluate.row_findings import row_findings
     from softcount.fitted.classes import sort_rows
+    from softcount.report.word_part import shown_documents
     from softcount.table.column_summary import summarise
 
     before = None if fitted.record is None else fitted.record.table
@@ -89,12 +90,30 @@ def given_rows(
     findings = row_findings(fitted, table.chunks(threads.map), threads, labels)
     if not findings.rows:
         raise DataError(f"{name}: no rows, so there is nothing to report of it. Leave it out to see the model alone.")
-    sorting = None
-    if fitted.classes is None:
-        sorting = sort_rows(fitted, table, threads)
-    return GivenRows(name, summary, findings, sorting)
+    sorting = sort_rows(fitted, table, threads) if fitted.classes is None else None
+    documents = tuple(shown_documents(fitted, table, findings.picked))
+    return GivenRows(name, summary, findings, sorting, documents)
 
 
-def reported(model: Any, rows: GivenRows | None = None, redact: bool = False) -> Report:
-    """The report of a model, of whatever kind."""
-    return Report(model_report(model, rows, redact))
+def reported(model: Any, rows: Any = None, redact: bool = False) -> Report:
+    """The report of a model, of whatever kind: what learning gave of classes, or a fitted network, chain or k-means.
+
+    `rows` are `GivenRows` of a model of classes; the summary of a table and its name of a network; numbers of k-means.
+    """
+    if isinstance(model, Fitted):
+        return Report(model_report(model, rows, redact))
+    if hasattr(model, "net"):
+        from softcount.report.network_report import network_report
+
+        summary, name = (None, "") if rows is None else rows
+        return Report(network_report(model, summary, name, redact))
+    if hasattr(model, "found_"):
+        from softcount.report.centres_report import centres_report, numbers_of
+
+        names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+        return Report(centres_report(model.found_, [str(name) for name in names], numbers_of(rows), redact))
+    if redact:
+        raise DataError("a model of sequences cannot be redacted: what it holds are the symbols and what follows them.")
+    from softcount.report.sequence_report import sequence_report
+
+    return Report(sequence_report(model))
