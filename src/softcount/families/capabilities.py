@@ -204,6 +204,15 @@ class Capabilities:
         """(groups x width) expected features of a row, from public parameters; None where they are not known."""
         return None
 
+    @property
+    def races(self) -> bool:
+        """Whether features times `raced` parameters are the score, near enough to tell good starts from bad ones."""
+        return self.has_products
+
+    def raced(self, params: Params, setting: Setting) -> np.ndarray:
+        """Natural parameters of every group, where many sets of parameters are tried at once."""
+        return self._core.natural(self._core.public(params, setting))
+
     def is_product(self, params: Params) -> bool:
         """Whether a row's score under these parameters is features times natural parameters.
 

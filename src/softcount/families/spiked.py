@@ -204,6 +204,18 @@ class Spiked(Family):
 
     # -- what it says
 
+    @property
+    def races(self) -> bool:
+        return self.inner.logged and self.inner.has_products
+
+    def raced(self, params: Params, setting: Setting) -> np.ndarray:
+        """Of the spike, and of the logarithms beside it, which are counted in their own unit."""
+        with np.errstate(divide="ignore"):
+            at, off = np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
+        beside = self.inner.natural(params)
+        beside = np.concatenate([beside[..., :1] + off[..., None], beside[..., 1:]], axis=-1)
+        return np.concatenate([np.maximum(at, -1e200)[..., None], beside], axis=-1)
+
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         rest = {name: value for name, value in params.items() if name != "spike"}
         beside = self.inner.score(self._beside(column), rest, self._within(setting))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from softcount.errors import DataError, DataWarning
+from softcount.learn.correlated_blocks import FEW_CLASSES, correlated_blocks
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
 from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
@@ -18,6 +19,7 @@ from softcount.learn.learned import Learned, Trial
 from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan, plug
 from softcount.learn.prepare import Prepared, prepare
+from softcount.learn.repeated_columns import without_repeats
 from softcount.models.base import expected
 from softcount.models.tiles import Ready
 from softcount.run.base import Runner
@@ -67,9 +69,40 @@ def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion
         raise DataError(
             "init: a start from memberships, parameters or a model says how many classes there are. Say so."
         )
-    search = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
-    search.run()
-    return search
+    prepared = without_repeats(prepare(table, plan, runner), plan, runner)
+    search = NumberSearch(prepared, plan, starts, runner, criterion)
+    search.run(FEW_CLASSES)
+    if search.interrupted or search.best <= FEW_CLASSES:
+        return search
+    rival, why = in_blocks(search)
+    if rival is None or not rival.far_ahead(search):
+        search.run()
+    return search if rival is None or search.merit >= rival.merit else rival.because(why(search))
+
+
+def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
+    """The same search with columns that depend on each other within classes in blocks, and what to say if it is better.
+
+    None where there are no such columns. More and more classes are found for their sake:
+    breast cancer has 13 of independent columns and 3 of correlated ones.
+    """
+    few = [search.fits[number] for number in sorted(search.fits) if number <= FEW_CLASSES]
+    tried = (correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
+    found = next(filter(None, tried), None)  # where a few classes hide what depends, all rows together may show it
+    if found is None:
+        return None, str
+    prepared, plan = found.prepared(search.prepared, search.plan, search.runner)
+    rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
+    rival.run()
+
+    def why(other: NumberSearch) -> str:
+        return (
+            f"{found.columns} columns are modelled in blocks, because they depend on each other within classes: "
+            f"{', '.join(found.pairs)}. The {rival.criterion} is {rival.figure} with {rival.best} classes; with "
+            f"independent columns it is {other.figure} with {other.best}{'' if other.exhausted else ' and more'}."
+        )
+
+    return rival, why
 
 
 @dataclass(slots=True)
@@ -84,14 +117,43 @@ class NumberSearch:
     trials: dict[int, Trial] = field(default_factory=dict)
     fits: dict[int, Learned] = field(default_factory=dict)
     interrupted: bool = False
+    said: list[str] = field(default_factory=list)
+    to_try: Iterator[int] | None = None
+    exhausted: bool = False
 
     @property
     def best(self) -> int:
         """The number with the most merit so far; of equals the smallest."""
         return max(sorted(self.trials), key=lambda classes: self.trials[classes].merit(self.criterion))
 
-    def run(self) -> None:
-        for classes in sizes(self):
+    @property
+    def merit(self) -> float:
+        return self.trials[self.best].merit(self.criterion)
+
+    @property
+    def figure(self) -> str:
+        """What the criterion says of the best number."""
+        return f"{getattr(self.trials[self.best], self.criterion):,.1f}"
+
+    def far_ahead(self, other: NumberSearch) -> bool:
+        """Whether it is better than another that was broken off may still become.
+
+        Gains halve from number to number, about, so that all that are left gain no more than the last did: 974 of 1,187
+        nats on breast cancer, 314 of 376 on Titanic.
+        """
+        before = [other.trials[number].merit(self.criterion) for number in sorted(other.trials)]
+        gain = max(before[-1] - before[-2], 0.0) if len(before) > 1 else np.inf
+        return self.merit - other.merit > gain
+
+    def because(self, why: str) -> NumberSearch:
+        """The same search with something to say of how it came about."""
+        self.said.append(why)
+        return self
+
+    def run(self, pause: int | None = None) -> None:
+        """Try numbers to the end, or until more classes than at `pause` are the best so far; go on where it paused."""
+        self.to_try = self.to_try or sizes(self)
+        for classes in self.to_try:
             try:
                 with warnings.catch_warnings():
                     # Of a number that is only tried nothing is said; of the one chosen, everything.
@@ -102,8 +164,9 @@ class NumberSearch:
                     raise
                 self.interrupted = True
             self.interrupted |= classes in self.fits and self.fits[classes].interrupted
-            if self.interrupted:
+            if self.interrupted or (pause is not None and self.best > pause):
                 return
+        self.exhausted = True
 
     def attempt(self, classes: int) -> None:
         """Fit so many classes from fresh starts and from the fits of neighbouring numbers.
@@ -200,7 +263,8 @@ class NumberSearch:
         fitted = ends[best]
         stopped = self.interrupted or fitted.interrupted
         tried = [self.trials[classes] for classes in sorted(self.trials)]
-        return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, *self.notes()])
+        notes = [*fitted.notes, *self.notes(), *disagreement(fitted)]
+        return replace(fitted, selection=tried, interrupted=stopped, notes=notes)
 
     def plausible(self) -> list[Learned]:
         """The best, then every other number within `NEGLIGIBLE` nats of it, each climbed to its end."""
@@ -222,7 +286,7 @@ class NumberSearch:
             said = "interrupted: this is the best of the numbers of classes tried so far."
             warnings.warn(said, DataWarning, stacklevel=2)
             return [said]
-        notes = self._light()
+        notes = [*self.said, *self._light()]
         if self.best >= MOST_CLASSES:
             notes.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
         return notes
@@ -236,6 +300,17 @@ class NumberSearch:
             f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
             "classes there are. Scale the weights to sum to the number of rows if each stands for one."
         ]
+
+
+def disagreement(fitted: Learned) -> list[str]:
+    """That starts ended in different places, and what to do about it."""
+    best, run = fitted.agreed or (0, 0)
+    if best != 1 or run < 2 or fitted.n_groups < 2 or fitted.interrupted:
+        return []
+    return [
+        f"1 of {run} starts reached the best, so that these {fitted.n_groups} classes are one of several ways to sort "
+        "the rows: ask for fewer classes, for more starts, or leave out columns that have nothing to do with them."
+    ]
 
 
 def sound(fitted: Learned) -> np.ndarray:

@@ -180,12 +180,16 @@ class Stack:
 
     def features(self, data: Any) -> np.ndarray | None:
         """(rows x features) whose product with natural parameters is the score; None where it is no product."""
-        found: np.ndarray | None = data[1]
-        return found
+        if not all(node.family.races for node in self.nodes):
+            return None
+        if data[1] is not None:
+            return np.asarray(data[1])
+        parts = (node.family.features(self._own(data[0], at), node.setting) for at, node in enumerate(self.nodes))
+        return np.concatenate(list(parts), axis=1)
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         """(groups x sets x features) natural parameters of `wide` features."""
-        parts = [node.family.natural(node.family.public(params[node.key], node.setting)) for node in self.nodes]
+        parts = [node.family.raced(params[node.key], node.setting) for node in self.nodes]
         return np.concatenate(parts, axis=-1)
 
     @property
@@ -567,8 +571,18 @@ class JointCodes(Codes):
         combined: np.ndarray = self.node.family.combine(np.stack(parts, axis=1))
         return combined
 
-    def features(self, data: np.ndarray) -> None:
-        return None
+    def features(self, data: np.ndarray) -> np.ndarray | None:
+        """A feature for every pattern; None where rows have holes in the block, which are shared out set by set."""
+        there = self.node.family.present(data[:, 0])
+        holes = there.any(axis=1) & ~there.all(axis=1)
+        return None if holes.any() else Codes.features(self, data)
+
+    def naturals(self, params: Params, wide: int) -> np.ndarray:
+        table = self.node.family.table(params.bundles[self.bundles[0].name])
+        return np.asarray(np.maximum(table[..., :-1], CLAMPED))
+
+    def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
+        return {self.bundles[0].name: totals}
 
 
 def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:

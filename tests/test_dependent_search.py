@@ -1,0 +1,86 @@
+"""Classes that are looked for: columns that repeat others are left out, and dependent ones go into blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import softcount as sc
+
+
+def heaps(rows: int = 600, seed: int = 0) -> pd.DataFrame:
+    """Two heaps of numbers that are long and thin, so that independent columns need many classes for each."""
+    rng = np.random.default_rng(seed)
+    heap = rng.integers(0, 2, rows)
+    along = rng.normal(0, 4, rows)
+    x = along + np.where(heap, 3.0, -3.0)
+    return pd.DataFrame({"x": x, "y": along + rng.normal(0, 0.1, rows), "z": rng.normal(0, 1, rows), "heap": heap})
+
+
+def test_correlated_numbers_are_a_block_where_independent_ones_ask_for_many_classes() -> None:
+    frame = heaps()
+    found = sc.Mixture(random_state=0).fit(frame[["x", "y", "z"]])
+    assert found.n_components_ == 2
+    assert set(found.params_) == {("x", "y"), "z"}
+    (note,) = [note for note in found.notes_ if "blocks" in note]
+    assert "'x' and 'y' (correlation 0." in note or "'x' and 'y' (correlation 1.00" in note
+    alone = sc.Mixture(random_state=0, kinds={"x": "normal", "y": "normal"}).fit(frame[["x", "y", "z"]])
+    assert alone.n_components_ > 5 and not any("blocks" in note for note in alone.notes_)
+    best = max(found.selection_["evidence"].to_pylist())
+    assert best > max(alone.selection_["evidence"].to_pylist())
+
+
+def test_dependent_levels_are_a_block() -> None:
+    rng = np.random.default_rng(1)
+    rows = 1_500
+    sort = rng.integers(0, 2, rows)
+    first = (rng.integers(0, 3, rows) + 3 * sort).astype(str)
+    second = np.where(rng.random(rows) < 0.9, np.char.add("s", first), "s0")
+    third = (rng.integers(0, 5, rows) + 2 * sort).astype(str)
+    fourth = np.where(rng.random(rows) < 0.9, np.char.add("t", third), "t0")
+    found = sc.Mixture(random_state=0).fit({"a": first, "b": second, "c": third, "d": fourth})
+    assert {("a", "b"), ("c", "d")} <= set(found.params_)
+    assert any("'a' and 'b'" in note and "nats" in note for note in found.notes_)
+    assert found.n_components_ <= 4
+
+
+@pytest.mark.parametrize("twin", ["copy", "coarser", "other units"])
+def test_a_column_that_follows_from_another_is_left_out_and_said(twin: str) -> None:
+    rng = np.random.default_rng(2)
+    sort = rng.integers(0, 3, 300)
+    letter, size = np.array(list("abc"))[sort], rng.normal(sort * 3.0, 1.0)
+    copies = {
+        "copy": np.char.upper(letter),
+        "coarser": np.where(letter == "a", "first", "other"),
+        "other units": 2.54 * size,
+    }
+    frame = {"letter": letter, "size": size, "it": copies[twin]}
+    found = sc.Mixture(random_state=0).fit(frame)
+    assert set(found.params_) == {"letter", "size"}
+    lead = "size" if twin == "other units" else "letter"
+    assert any(f"column 'it' follows from '{lead}'" in note for note in found.notes_)
+    same = sc.Mixture(random_state=0).fit({"letter": letter, "size": size})
+    assert np.array_equal(found.predict(frame), same.predict({"letter": letter, "size": size}))
+
+
+def test_a_declared_column_is_never_left_out() -> None:
+    letter = np.array(list("ab") * 60)
+    found = sc.Mixture(random_state=0, kinds={"it": "categorical"}).fit({"letter": letter, "it": np.char.upper(letter)})
+    assert set(found.params_) == {"letter", "it"}
+
+
+def test_levels_that_follow_by_chance_are_kept() -> None:
+    rare = ["x"] * 2 + ["y"] * 38
+    found = sc.Mixture(1, random_state=0).fit({"a": ["p"] * 20 + ["q"] * 20, "rare": rare})
+    chosen = sc.Mixture(random_state=0).fit({"a": ["p"] * 20 + ["q"] * 20, "rare": rare})
+    assert set(found.params_) == set(chosen.params_) == {"a", "rare"}
+
+
+def test_a_model_of_blocks_answers_of_single_columns(tmp_path) -> None:
+    frame = heaps()[["x", "y", "z"]]
+    found = sc.Mixture(random_state=0).fit(frame)
+    found.save(tmp_path / "m.sc")
+    again = sc.load(tmp_path / "m.sc")
+    assert np.allclose(again.predict_proba(frame), found.predict_proba(frame), atol=1e-12)
+    assert found.query(of="x", given={"y": 4.0}).mean > found.query(of="x", given={"y": -4.0}).mean
