@@ -17,7 +17,7 @@ from softcount.report.plain_text import counted, listed
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
     from softcount.learn.learned import Learned
-    from softcount.table import Key, Table
+    from softcount.table import Field, Key, Table
 
 
 def column_key(fitted: Fitted, name: str, option: str) -> Key:
@@ -88,19 +88,19 @@ def _value(fitted: Fitted, key: Key, text: str) -> Any:
     if spec.kind == "text":  # its levels are words, the value is a document
         return text
     if spec.kind.numeric:
-        return _finite(key, text)
+        return _finite(spec, text)
     # A level the model has not seen goes on as text: the prior has mass in reserve for it.
     return next((level for level in spec.levels if str(level) == text), text)
 
 
-def _finite(key: Key, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+def _finite(spec: Field, text: str) -> Any:
+    """The number that a text is, as the cells of the column are written."""
+    from softcount.table.cell_forms import as_cell, number_in
+
+    key, value = spec.key, number_in(spec.written, text)
     if not isfinite(value):
         raise DataError(f"--given: column {str(key)!r} holds numbers, and {text!r} is not one.")
-    return value
+    return as_cell(spec.written, value)
 
 
 def class_value(fitted: Fitted, text: str, option: str) -> Any:

@@ -18,6 +18,7 @@ from softcount.families.filing import Filing
 from softcount.families.setting import HOWS, IMPOSSIBLE, How, Hyper, Line, Params, Setting
 from softcount.families.written import given_numbers, held_numbers
 from softcount.numerics.twofold import Twofold
+from softcount.table.cell_forms import as_cell, is_plain
 from softcount.table.schema import Key, Kind
 
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
@@ -163,6 +164,17 @@ def spoken(value: float, digits: int, beside: float = 0.0) -> str:
     if abs(value) < NOTHING * beside:
         return "0"
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
+def said(setting: Setting, value: float, plain: str) -> str:
+    """A number of a column as its cells are written; `plain` where they are plain numbers."""
+    return plain if is_plain(setting.written) else str(as_cell(setting.written, float(value)))
+
+
+def said_spread(setting: Setting, value: float) -> str:
+    """The spread of a column in a few digits, in the units of its cells."""
+    written = setting.written
+    return spoken(value, 3) if written is None or is_plain(written) else written.spread(float(value))
 
 
 def check_counts(column: np.ndarray, key: Key, start: int) -> None:

@@ -145,7 +145,8 @@ class Capabilities:
         scale = np.array([spec.scale for spec in fields])
         keys = tuple(spec.key for spec in fields)
         levels = fields[0].levels if self.discrete else keys
-        return self._core, self.setting_type(keys, groups, levels, anchor, scale, floor)
+        written = fields[0].written if len(fields) == 1 else None
+        return self._core, self.setting_type(keys, groups, levels, anchor, scale, floor, written=written)
 
     def set_up_bag(self, key: Key, width: int, groups: int, floor: float) -> tuple[Family, Setting]:
         """The family and its setting for a whole sparse table of so many columns; refused unless it takes one."""

@@ -101,7 +101,8 @@ class Filing(Answering):
         """The same back, as arguments of its `setting_type`; no table of the file is wider than `widest`."""
         levels = self._read_levels(document["levels"], specs, widest)
         anchor, scale = (np.array(document[name], dtype=float) for name in ("anchor", "scale"))
-        return {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
+        parts = {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
+        return parts | {"written": specs[0].written if len(specs) == 1 else None}
 
     def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
         return tuple(spec.key for spec in specs) or tuple(range(whole(kept, 0, widest, "width")))

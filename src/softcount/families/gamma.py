@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount.families.base import Family, register, scalar_prior
+from softcount.families.base import Family, register, said, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.number_facts import NumberFacts
@@ -186,7 +186,8 @@ class GammaFamily(Family):
         return np.asarray(rng.gamma(shape, 1.0) / shape * params["mean"][groups])
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [f"mean {m:.4g}, shape {k:.3g}" for m, k in zip(params["mean"], params["shape"], strict=True)]
+        each = zip(params["mean"], params["shape"], strict=True)
+        return [f"mean {said(setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """From the gamma distribution with the mean and the mean logarithm of all groups together."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.families.base import Family, register
+from softcount.families.base import Family, register, said
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
 from softcount.families.number_facts import NumberFacts
@@ -44,7 +44,9 @@ class LogNormal(Normal):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         middle, spread = np.exp(params["mean"]), np.exp(np.sqrt(params["variance"]))
-        return [f"median {m:.4g}, times or over {s:.3g}" for m, s in zip(middle, spread, strict=True)]
+        return [
+            f"median {said(setting, m, f'{m:.4g}')}, times or over {s:.3g}" for m, s in zip(middle, spread, strict=True)
+        ]
 
     def entropy(self, params: Params) -> np.ndarray:
         return Normal.entropy(self, params) + params["mean"]

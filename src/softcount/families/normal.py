@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families.base import Family, register, scalar_prior, spoken
+from softcount.families.base import Family, register, said, said_spread, scalar_prior, spoken
 from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
@@ -338,7 +338,7 @@ class Normal(Family):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["variance"]), strict=True)
-        return [f"mean {spoken(m, 4, beside=s)}, sd {spoken(s, 3)}" for m, s in each]
+        return [f"mean {said(setting, m, spoken(m, 4, beside=s))}, sd {said_spread(setting, s)}" for m, s in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from softcount.errors import DataError, ModelFileError
-from softcount.families.base import Family, spoken
+from softcount.families.base import Family, said, spoken
 from softcount.families.categorical import divergence_of_shares, imagined_counts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import xlogy
@@ -250,7 +250,7 @@ class PointCounts(Family):
             return ["nothing known"] * len(params["edges"])
         lows, middles, highs = self.quantiles(params, (0.25, 0.5, 0.75)).T
         each = zip(middles, lows, highs, strict=True)
-        return [f"median {spoken(m, 4)}, half from {spoken(a, 4)} to {spoken(b, 4)}" for m, a, b in each]
+        return ["median {}, half from {} to {}".format(*(said(setting, x, spoken(x, 4)) for x in one)) for one in each]
 
     def check_params(self, params: Params) -> str | None:
         edges = params["edges"]

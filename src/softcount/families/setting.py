@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from softcount.table.cell_forms import CellForm
 from softcount.table.schema import Key
 
 How = Literal["ml", "map", "mean", "predictive"]
@@ -34,6 +35,7 @@ class Setting:
     `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances, or
     whatever else `Family.blank` found.
     `floor` is the least variance of a group as a share of the column's; `rounded`, that it is how numbers are rounded.
+    `written` is how the cells of its one column are written.
     A family that must know more has a subclass of its own (`Family.setting_type`).
     """
 
@@ -45,6 +47,7 @@ class Setting:
     floor: float = 1e-12
     rounded: bool = False
     blank: Any = None
+    written: CellForm | None = None
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
         """The width that a column needs even if it has no spread at all: how finely its numbers are told apart."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families.base import FAMILIES, Family, register, scalar_prior, spoken
+from softcount.families.base import FAMILIES, Family, register, said, scalar_prior, spoken
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
@@ -269,7 +269,7 @@ class Spiked(Family):
         return np.asarray(chosen + (1.0 - spike) * beside)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        beside, at = self.inner.describe(params, self._within(setting)), spoken(self.at, 4)
+        beside, at = self.inner.describe(params, self._within(setting)), said(setting, self.at, spoken(self.at, 4))
         return [
             f"{100 * spike:.0f} % at {at}, else {said}" for spike, said in zip(params["spike"], beside, strict=True)
         ]

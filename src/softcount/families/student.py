@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families.base import Family, register, spoken
+from softcount.families.base import Family, register, said, said_spread, spoken
 from softcount.families.capabilities import Labels
 from softcount.families.derived import from_mixture
 from softcount.families.examples import Cells, example
@@ -246,7 +246,10 @@ class Student(Family):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
-        return [f"mean {spoken(m, 4, beside=s)}, scale {spoken(s, 3)}, freedom {f:.3g}" for m, s, f in each]
+        return [
+            f"mean {said(setting, m, spoken(m, 4, beside=s))}, scale {said_spread(setting, s)}, freedom {f:.3g}"
+            for m, s, f in each
+        ]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """From the mixture of all groups, averaged over 2,048 quantiles of each group: good to some 1e-3."""

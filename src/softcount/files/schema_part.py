@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.text_part import reading_document, reading_from, words_from
 from softcount.sources.file_format import FileFormat
+from softcount.table.cell_forms import FORMS, CellForm, is_typed
 from softcount.table.counted_points import MOST_POINTS, CountedPoints
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.text.word_list import Words
+
+MOST_DIGITS = 30
+"""Decimals that a number may be written with."""
 
 
 def filed_schema(schema: Schema) -> Document:
@@ -40,7 +45,8 @@ def _form_from(said: Any) -> FileFormat:
 
 
 def _field(spec: Field) -> Document:
-    more = {"missing": list(spec.missing)} if spec.missing else {}
+    more: Document = {"missing": list(spec.missing)} if spec.missing else {}
+    more |= {} if spec.written is None else {"written": spec.written.document}
     return more | _points(spec.points) | {
         "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
@@ -71,8 +77,22 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
         raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
     read = None if reading is None else reading_from(reading, key)
     points = None if "points" not in x else _read_points(x["points"], key)
-    missing = _words(x.get("missing", []))
-    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing)
+    missing, written = _words(x.get("missing", [])), x.get("written")
+    form = None if written is None else _read_form(written, key)
+    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing, form)
+
+
+def _read_form(x: Any, key: Key) -> CellForm:
+    """How numbers are written, if every part is of its type and something that is read anywhere."""
+    said = dict(x)
+    kind = FORMS.get(said.pop("form"))
+    parts = {} if kind is None else {part.name: type(part.default) for part in fields(kind)}  # type: ignore[arg-type]
+    if kind is None or {name: type(value) for name, value in said.items()} != parts:
+        raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
+    found = kind(**said)
+    if not 0 <= said["digits"] <= MOST_DIGITS or (found.typed and not is_typed(found.typed)):
+        raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
+    return found
 
 
 def _points(points: CountedPoints | None) -> Document:

@@ -14,6 +14,7 @@ from softcount.fitted.shown_answers import answer_html, answer_line
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
+from softcount.table.cell_forms import WHOLE, CellForm, given_back
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind, Schema
 
@@ -39,11 +40,12 @@ def name_apart(model: Fitted, name: object) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What is known of a numeric column: a mixture of its groups' distributions."""
+    """What is known of a numeric column: a mixture of its groups' distributions, and how its cells are `written`."""
 
     weights: np.ndarray
     family: Family
     params: Params
+    written: CellForm | None = None
 
     __repr__ = answer_line
     _repr_html_ = answer_html
@@ -155,7 +157,7 @@ def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any
     family, params = leaf.family.conditional(own, leaf.setting, _cells(model, leaf, chunk)[0], place)
     levels = leaf.family.levels_of(leaf.setting, place)
     if levels is None:
-        return Answer(weights, family, params)
+        return Answer(weights, family, params, model.schema[of].written)
     return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
 
 
@@ -205,11 +207,21 @@ def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.rand
     columns, groups = drawn(model, n, given, rng)
     order = [spec.key for spec in model.schema.used if spec.key in columns]
     names = labels([*order, *columns])
-    ordered = {name: columns[key] for key, name in names.items()}
+    ordered = {name: as_written(model.schema, key, columns[key]) for key, name in names.items()}
     if model.classes is not None:
         name = name_apart(model, CLASS if model.target is None else model.target)
         ordered[name] = [model.classes[g] for g in groups]
     return ordered
+
+
+def as_written(schema: Schema, key: Key, values: Any) -> Any:
+    """Numbers of a column in the form that its cells have; anything else as it is."""
+    spec = schema.by_key.get(key)
+    if spec is None or not spec.kind.numeric or not isinstance(values, np.ndarray):
+        return values
+    found = given_back(spec.written, values)
+    above = spec.kind is Kind.POSITIVE and spec.written == WHOLE and found.dtype.kind == "i"
+    return np.maximum(found, 1) if above else found
 
 
 def _drawn_leaf(
@@ -250,7 +262,15 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                     values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
                     found.setdefault(column, []).append((rows + chunk.start, values))
     joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-    return {key: (rows, values) for key, (rows, values) in joined.items()}
+    return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in joined.items()}
+
+
+def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
+    """What fills a column in the form that its cells have; the mean of whole numbers need not be whole."""
+    if schema[key].written in (None, WHOLE):
+        return values
+    found = as_written(schema, key, values)
+    return found if isinstance(found, np.ndarray) else np.array(found.to_pylist(), dtype=object)
 
 
 def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:

@@ -17,6 +17,7 @@ from softcount.models.nodes import Node
 from softcount.numerics.late_scipy import entr
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
+from softcount.table.cell_forms import as_cell
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
         here = {x.key: _of_rows(fitted, x, fitted.counts, x.family.describe, NO_VALUES) for x in plain}
         likely = {x.key: _of_rows(fitted, x, fitted.counts, x.family.typical, None) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
+    likely = {x.key: [as_cell(x.setting.written, value) for value in likely[x.key]] for x in plain}
     typical = {x.key: likely.get(x.key, here[x.key]) for x in fitted.model.leaves}
     others = _elsewhere(fitted, words, parameters)
     shares = fitted.shares if parameters else fitted.row_shares
@@ -344,7 +346,7 @@ def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
         return _words(chunk.bags[slot][[row]], fitted.schema[column].levels)
     value = getattr(chunk, store)[row, slot]
     if store == "reals":
-        return None if np.isnan(value) else float(value)
+        return None if np.isnan(value) else as_cell(fitted.schema[column].written, float(value))
     levels = fitted.schema[column].levels
     if value == 0:
         return None

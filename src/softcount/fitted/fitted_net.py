@@ -12,7 +12,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer, absent_cells
+from softcount.fitted.answers import Answer, absent_cells, as_written, fill_as_written
 from softcount.fitted.net_evidence import (
     LevelPlaces,
     exact_codes,
@@ -333,7 +333,7 @@ class FittedNet(Learned):
             whole = self.schema[own.node.key].kind is Kind.COUNT
             found[own.node.key] = np.asarray(values, np.int64) if whole else values
         found |= {key: [value] * n for key, value in sure.items()}
-        return {name: found[name] for name in self.net.graph.names}
+        return {name: as_written(self.schema, name, found[name]) for name in self.net.graph.names}
 
     def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
         """Levels of the discrete nodes, one after another, each given those before it and what is given."""
@@ -417,7 +417,7 @@ class FittedNet(Learned):
                         values = number.fill(self._shares(number, evidence.take(rows)), chunk, rows, place)
                         found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-        return {key: (rows, values) for key, (rows, values) in joined.items()}
+        return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in joined.items()}
 
     def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
         """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""

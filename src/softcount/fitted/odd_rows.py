@@ -11,6 +11,7 @@ from softcount.fitted.fitted_net import FittedNet
 from softcount.fitted.net_rows import surprises
 from softcount.models.net import levels_of
 from softcount.table import Chunk, Table
+from softcount.table.cell_forms import as_cell
 from softcount.table.schema import Key
 
 
@@ -53,5 +54,5 @@ def _row(fitted: FittedNet, chunk: Chunk, row: int) -> dict[Key, Any]:
     for key in (*net.cuts, *net.levels_above):
         where = net.schema.places.get(key)
         if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
-            found[key] = float(chunk.reals[row, where.slot])
+            found[key] = as_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
     return found

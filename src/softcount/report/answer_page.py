@@ -70,7 +70,7 @@ def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
         lines = [(str(level), share(p), *errors(level)) for level, p in ranked]
         page.grid(("level", "probability", *heads), lines, right=("probability", *heads))
     else:
-        rows = [(name, number(value, 6)) for name, value in figures(answer).items()]
+        rows = [(name, _figure(answer, name, value)) for name, value in figures(answer).items()]
         page.grid(("figure", "value"), rows, right=("value",))
     return page
 
@@ -89,6 +89,16 @@ def figures(answer: Any) -> dict[str, float]:
     return spread | {f"{level:.0%} quantile": float(answer.quantile(level)) for level in QUANTILES}
 
 
+def _figure(answer: Any, name: str, value: float) -> str:
+    """A figure of a column as its cells are written, a deviation in their units."""
+    from softcount.table.cell_forms import is_plain
+
+    form: Any = getattr(answer, "written", None)
+    if is_plain(form):
+        return number(value, 6)
+    return str(form.spread(value)) if name.startswith("standard") else str(form.written(value))
+
+
 def query_document(of: object, given: Mapping[Any, Any], answer: Any) -> dict[str, Any]:
     """The same as data."""
     question = {"of": of, "given": {key_text(key): value for key, value in given.items()}}
@@ -96,8 +106,11 @@ def query_document(of: object, given: Mapping[Any, Any], answer: Any) -> dict[st
         errors = getattr(answer, "errors", {})
         told = [{"level": x, "probability": p} | ({"error": errors[x]} if errors else {}) for x, p in answer.items()]
         return {**question, "levels": told}
-    quantiles = [{"level": level, "value": float(answer.quantile(level))} for level in QUANTILES]
-    return {**question, "mean": answer.mean, "variance": answer.variance, "quantiles": quantiles}
+    from softcount.table.cell_forms import as_cell
+
+    form = getattr(answer, "written", None)
+    quantiles = [{"level": level, "value": as_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
+    return {**question, "mean": as_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
 
 
 ROWS_AT_ONCE = 10_000

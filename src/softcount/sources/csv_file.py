@@ -44,7 +44,7 @@ class CsvSource(Source):
         self.missing = list(dict.fromkeys(("", *missing)))
         self._blanks = asked = form.delimiter == BLANKS
         self.dialect = self._dialect()
-        self.keys = list(self.dialect.names)
+        self.keys, self.delimiter = list(self.dialect.names), self.dialect.delimiter
         self._nothing = " ".join(["", *self.keys]) if self.dialect.trailing else None  # longer than any name
         said = ("cells are parted by blanks (--delimiter says otherwise)",) if self._blanks != asked else ()
         self.notes = (*said, *self.dialect.notes)

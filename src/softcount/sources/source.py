@@ -60,7 +60,7 @@ class Source:
     `kinds` are what columns are whatever their cells show, and `whys` the reason to give. Columns `aside` are no
     features unless declared so. `default_target` is what to predict where nobody said. `files` are those that the rows
     are, where each is one. In a `verbatim` source no cell is missing but null and NaN, unless somebody says which are.
-    `form` is how its owner says it is to be read.
+    `form` is how its owner says it is to be read, and `delimiter` what parts the cells of a text file.
     """
 
     keys: list[Any]
@@ -76,6 +76,7 @@ class Source:
     files: Sequence[str] = ()
     verbatim: bool = False
     form: FileFormat = CONTENT_DECIDES
+    delimiter: str | None = None
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
+from softcount.table.cell_forms import CellForm, Read, is_plain
 from softcount.table.odd_cells import FEW_WORDS, OddCells
 from softcount.table.schema import DASHES, MISSING, Key
 
@@ -91,15 +94,18 @@ def _number_level(value: Any, words: MissingWords) -> Any:
     return arrow_columns.level_of(value)
 
 
-def numbers(column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False) -> np.ndarray:
+def numbers(
+    column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False, form: CellForm | None = None
+) -> np.ndarray:
     """A column as float64, NaN where missing; text is parsed, dates become seconds since 1970.
 
-    Infinite values and words are refused, naming column and row. `padded` allows leading zeros.
+    Infinite values and words are refused, naming column and row. `padded` allows leading zeros. Text that is written in
+    a `form` of its own is read by it.
     """
     column = flat(column)
     cells = cell_type(column.type)
     if cells is CellType.TEXT:
-        found = _spelt_numbers(column, words, key, start, arrow_columns.PADDED if padded else arrow_columns.PLAIN)
+        found = _spelt_numbers(column, words, key, start, _reader(padded, form))
     else:
         found = _typed_numbers(column, cells)
         refuse_infinite(found, key, start)
@@ -149,9 +155,18 @@ def _seconds(column: Any) -> np.ndarray:
     return found * 86_400.0 if days else found / _TICKS[unit]
 
 
-def _spelt_numbers(column: Any, words: MissingWords, key: Key, start: int, pattern: str) -> np.ndarray:
+def _reader(padded: bool, form: CellForm | None) -> Callable[[Sequence[str | None]], Read]:
+    """What reads cells of text as numbers."""
+    if form is not None and not is_plain(form):
+        return form.read
+    return partial(arrow_columns.floats_of, pattern=arrow_columns.PADDED if padded else arrow_columns.PLAIN)
+
+
+def _spelt_numbers(
+    column: Any, words: MissingWords, key: Key, start: int, read: Callable[[Sequence[str | None]], Read]
+) -> np.ndarray:
     texts, places = distinct(column, words.among_numbers)
-    floats, bad = arrow_columns.floats_of(texts, pattern)
+    floats, bad = read(texts)
     if bad.any():
         _refuse_words(OddCells.of(texts, places, bad), key, start + _first_row(places, np.flatnonzero(bad)) + 1)
     if np.isinf(floats).any():

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
+from softcount.table.cell_forms import CellForm, TimeForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
+from softcount.table.find_form import NO_HABITS, CellHabits, form_of
 from softcount.table.number_kinds import is_few
 from softcount.table.odd_cells import OddCells, dashes_in, mean_missing, note_of_marks, note_of_missing, note_of_words
 from softcount.table.schema import Key
@@ -34,7 +36,7 @@ class Facts:
     `values` are the numbers in row order without the missing ones, or None for text. `only` is the one value of a
     constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
     already keeps the column as categories. `missing` are cells that mean missing in this column alone, and `note` says
-    what its owner should know of how cells are spelt.
+    what its owner should know of how cells are spelt. `written` is how its numbers are written, if not plainly.
     """
 
     key: Any
@@ -48,14 +50,28 @@ class Facts:
     coded: bool = False
     missing: tuple[str, ...] = ()
     note: str = ""
+    written: CellForm | None = None
 
     @property
     def whole(self) -> bool:
         return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
 
 
-def facts_of(key: Key, column: Any, words: MissingWords, *, as_spelt: bool = False) -> Facts:
-    """The facts of an Arrow column; `as_spelt` where a cell that is no number is a level and nothing else."""
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What the cells of a column are meant to be, as far as is said.
+
+    `levels`: a cell that is no number is a level and nothing else. `numbers`: it is to be read as numbers, however few
+    different ones there are. `habits` is how cells of its table are written.
+    """
+
+    levels: bool = False
+    numbers: bool = False
+    habits: CellHabits = NO_HABITS
+
+
+def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
+    """The facts of an Arrow column."""
     import pyarrow as pa
 
     column = flat(column)
@@ -63,10 +79,12 @@ def facts_of(key: Key, column: Any, words: MissingWords, *, as_spelt: bool = Fal
     if cells is CellType.NESTED:
         return Facts(key, cells, len(column), 0, 0)
     if cells in (CellType.TEXT, CellType.TRUTH):
-        return _running_facts(key, column, words) or _cell_facts(key, column, words, as_spelt or not words.usual)
+        return _running_facts(key, column, words) or _cell_facts(key, column, words, meant)
     coded = pa.types.is_dictionary(column.type)
     facts = number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
-    return facts if as_spelt or cells is CellType.TIME else _with_marks(facts)
+    if cells is CellType.TIME:
+        return replace(facts, written=typed_form(column.type.value_type if coded else column.type))
+    return facts if meant.levels else _with_marks(facts)
 
 
 def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
@@ -119,20 +137,38 @@ def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
     return Facts(key, CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
 
 
-def _cell_facts(key: Key, column: Any, words: MissingWords, as_spelt: bool) -> Facts:
+def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     found, places = distinct(column, words)
-    cells = cell_type(column.type)
-    dashes = () if as_spelt or cells is not CellType.TEXT else dashes_in(found)
-    found = [None if isinstance(value, str) and value.strip() in dashes else value for value in found]
-    facts = replace(_level_facts(key, cells, found, places), missing=dashes)
-    if cells is not CellType.TEXT or not facts.known:
-        return facts
+    if cell_type(column.type) is not CellType.TEXT:
+        return _level_facts(key, cell_type(column.type), found, places)
+    as_spelt = meant.levels or not words.usual
+    dashes = () if as_spelt else dashes_in(found)
+    if dashes:
+        found = [None if value is not None and value.strip() in dashes else value for value in found]
+    facts = _number_facts(key, found, places, words, meant)
+    if facts is None or (as_spelt and facts.written is not None):
+        facts = _level_facts(key, CellType.TEXT, found, places)
+    return replace(facts, missing=(*dashes, *facts.missing))
+
+
+def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: MissingWords, meant: Meant) -> Facts | None:
+    """Facts of cells of text that are numbers, plain or written otherwise, a few odd; None of others."""
+    as_spelt = meant.levels or not words.usual
     floats, bad = floats_of(found, PLAIN)
-    spelt = number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), CellType.TEXT)
-    spelt = replace(spelt, missing=dashes)
+    form = None
+    if not as_spelt and (bad.any() or meant.habits.decimal == ",") and len(set(found) - {None}) > 1:
+        form = form_of(key, found, meant.habits)
+    if form is not None:
+        floats, bad = form.read(found)
+    if (as_spelt and bad.any()) or not np.isfinite(floats).any():
+        return None
+    kind = CellType.TIME if isinstance(form, TimeForm) else CellType.TEXT
+    spelt = number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), kind)
+    spelt = replace(spelt, written=form)
+    few = not meant.numbers and kind is CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)
     if not bad.any():
-        return spelt if as_spelt else _with_marks(spelt)
-    return facts if as_spelt else _odd_facts(facts, spelt, OddCells.of(found, places, bad))
+        return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
+    return _odd_facts(spelt, found, places, OddCells.of(found, places, bad), few)
 
 
 def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
@@ -144,17 +180,19 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
     return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts))
 
 
-def _odd_facts(words: Facts, spelt: Facts, odd: OddCells) -> Facts:
+def _odd_facts(spelt: Facts, found: list[Any], places: np.ndarray, odd: OddCells, few: bool) -> Facts:
     """Facts of a column in which some cells are no numbers: of its numbers where the others mean missing."""
-    few = spelt.whole and is_few(spelt.different, spelt.known)
-    if mean_missing(words.key, odd, few):
-        return replace(_with_marks(spelt), missing=(*spelt.missing, *odd.words), note=note_of_missing(words.key, odd))
-    return replace(words, note=note_of_words(words.key, odd, few))
+    if mean_missing(spelt.key, odd, few):
+        return replace(_with_marks(spelt), missing=odd.words, note=note_of_missing(spelt.key, odd))
+    words = _level_facts(spelt.key, CellType.TEXT, found, places)
+    return replace(words, note=note_of_words(spelt.key, odd, few))
 
 
 def _with_marks(facts: Facts) -> Facts:
     """The same, with a note where some numbers look as if they meant missing."""
-    return facts if facts.values is None else replace(facts, note=note_of_marks(facts.key, facts.values))
+    if facts.values is None or facts.cells is CellType.TIME:
+        return facts
+    return replace(facts, note=note_of_marks(facts.key, facts.values))
 
 
 def _mean_words(texts: list[str]) -> float:

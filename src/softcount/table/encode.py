@@ -182,7 +182,7 @@ class ArrowEncoder(Encoder):
             return np.full(piece.n_rows, np.nan)
         padded = plan.field.declared or self.coding.closed
         words = self.coding.words.among(plan.field.missing)
-        return numbers(column, words, plan.key, piece.start, padded=padded)
+        return numbers(column, words, plan.key, piece.start, padded=padded, form=plan.field.written)
 
 
 def _levels(

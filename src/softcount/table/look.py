@@ -11,10 +11,12 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, cell_type
+from softcount.sources.arrow_columns import CellType, cell_type, flat
+from softcount.table.cell_forms import WHOLE, CellForm
 from softcount.table.cell_values import MissingWords, numbers
-from softcount.table.column_facts import FEW_TEXTS, Facts, facts_of
+from softcount.table.column_facts import FEW_TEXTS, Facts, Meant, facts_of
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
+from softcount.table.find_form import NO_HABITS, CellHabits, decimal_mark
 from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
 from softcount.table.text_columns import DEFAULT_READING, is_text
@@ -24,6 +26,8 @@ NO_VALUES = "every value missing"
 """Why a column without a value is left out."""
 
 IGNORE = "ignore"
+FIRST_CELLS = 200
+"""Cells that tell what begins the decimals of a table's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,14 @@ class Request:
     guessed: Collection[Key] = ()
     words: MissingWords = field(default_factory=MissingWords)
     named: bool = True
+    habits: CellHabits = NO_HABITS
 
 
 def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
     """How to read each column of the first rows, and what to tell the table's owner."""
     plans: list[ColumnPlan] = []
     notes: list[str] = []
+    request = _with_decimal_mark(columns, request)
     for key, column in columns.items():
         _refuse_nested(key, cell_type(column.type), request)
         plan, said = _text_plan(key, request) or _looked_at(key, column, request)
@@ -55,10 +61,25 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan]
 def _looked_at(key: Key, column: Any, request: Request) -> tuple[ColumnPlan, tuple[str, ...]]:
     """How to read a column, by its cells and by what was said of it."""
     said = request.kinds.get(key)
-    as_spelt = (said is not None and (said == IGNORE or not _kind(key, said).numeric)) or key in request.levels
-    facts = facts_of(key, column, request.words, as_spelt=as_spelt)
+    numeric = said is not None and said != IGNORE and _kind(key, said).numeric
+    meant = Meant(key in request.levels or (said is not None and not numeric), numeric, request.habits)
+    facts = facts_of(key, column, request.words, meant)
     plan, note = plan_of(facts, request, column)
     return plan, (facts.note, note)
+
+
+def _with_decimal_mark(columns: Mapping[Key, Any], request: Request) -> Request:
+    """The same, with the mark that begins decimals in this table, where some column can have no other."""
+    if request.habits.decimal is not None:
+        return request
+    texts = {key: column for key, column in columns.items() if cell_type(column.type) is CellType.TEXT}
+    cells = {key: _first_cells(column) for key, column in texts.items()}
+    mark = decimal_mark({key: some for key, some in cells.items() if any("," in cell for cell in some)})
+    return replace(request, habits=request.habits._replace(decimal=mark))
+
+
+def _first_cells(column: Any) -> list[str]:
+    return [cell for cell in flat(column[:FIRST_CELLS]).to_pylist() if cell]
 
 
 def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
@@ -82,10 +103,17 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnP
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
     verdict = decide(facts, request.named)
-    plan = _base(facts, facts.values, request).as_kind(verdict.kind, verdict.why, used=verdict.used)
+    why = verdict.why if facts.written is None or not verdict.kind.numeric else _why_written(facts, verdict.why)
+    plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
         plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
     return plan, verdict.note
+
+
+def _why_written(facts: Facts, why: str) -> str:
+    """Why a column of numbers that are written in a form of their own is what it is."""
+    assert facts.written is not None
+    return facts.written.said if facts.cells is CellType.TIME else f"{facts.written.said} ({why})"
 
 
 def _text_plan(key: Key, request: Request) -> tuple[ColumnPlan, tuple[str, ...]] | None:
@@ -112,7 +140,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
     wide = facts.different + len(extra) > NARROW_LEVELS
     has_numbers = values is not None and len(values) > 0
     return ColumnPlan(
-        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing),
+        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=_written(facts)),
         as_numbers=as_numbers,
         number_like=facts.values is not None,
         constant=facts.only,
@@ -120,6 +148,12 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
         logged=log_anchor_of(values) if has_numbers else log_anchor_of(np.zeros(0)),  # type: ignore[arg-type]
         extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is CellType.TEXT else extra,
     )
+
+
+def _written(facts: Facts) -> CellForm | None:
+    """How the numbers of a column are written; of whole ones that, so that they come back whole."""
+    whole = facts.cells in (CellType.WHOLE, CellType.TEXT) and facts.values is not None and facts.whole
+    return WHOLE if facts.written is None and whole else facts.written
 
 
 def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> ColumnPlan:
@@ -143,7 +177,7 @@ def decide(facts: Facts, named: bool) -> Verdict:
     if facts.coded:
         return Verdict(Kind.CATEGORICAL, f"kept as categories, {facts.different} distinct")
     if facts.cells is CellType.TIME:
-        return Verdict(Kind.REAL, "dates or times, as seconds since 1970")
+        return Verdict(Kind.REAL, "dates or times")
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
     return decide_numbers(facts, named)

@@ -17,8 +17,9 @@ from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
 from softcount.table.cell_values import MissingWords
-from softcount.table.column_facts import facts_of
+from softcount.table.column_facts import Meant, facts_of
 from softcount.table.column_plan import ColumnPlan
+from softcount.table.find_form import CellHabits
 from softcount.table.labels import check_weights
 from softcount.table.look import IGNORE, Request, look
 from softcount.table.look_dense import look_dense
@@ -74,13 +75,18 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
-    request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named)
+    request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, _habits(source))
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
         return _closed(source, schema, words, sides, apart)
     if texts and sides.gaps:
         texts = {}  # labels may have a say in which words are kept
     return _open(source, request, said, sides, apart, texts)
+
+
+def _habits(source: Source) -> CellHabits:
+    """How cells of a source are written, as far as is said of it or seen."""
+    return CellHabits(source.form.decimal, source.form.dates, source.delimiter)
 
 
 def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
@@ -226,7 +232,7 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(target)} holds nested or binary values, which cannot be labels.")
-    facts = facts_of(target, column, request.words, as_spelt=True)
+    facts = facts_of(target, column, request.words, Meant(levels=True))
     numeric = (
         facts.values is not None and (cells is not CellType.TEXT or source.text_file) and cells is not CellType.TIME
     )

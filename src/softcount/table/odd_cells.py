@@ -27,6 +27,9 @@ MOST_ODD = 0.2
 FEW_WORDS = 5
 """Different words that may mean missing in one column."""
 
+SHORT = 8
+"""Characters that a dash may have, blanks around it included."""
+
 _digit = re.compile(r"\d")
 _padded = re.compile(PADDED[1:-1])
 _nines = re.compile(r"-9{1,6}|9{2,6}")
@@ -72,8 +75,11 @@ def _counts(texts: Sequence[Any], places: np.ndarray) -> np.ndarray:
 
 def dashes_in(texts: Sequence[Any]) -> tuple[str, ...]:
     """The dashes of a column, which mean missing; none where + is a cell too, for there - is a sign."""
-    spelt = {text.strip() for text in texts if isinstance(text, str)}
-    return () if "+" in spelt or spelt <= set(DASHES) else tuple(dash for dash in DASHES if dash in spelt)
+    short = {text.strip() for text in texts if text is not None and len(text) <= SHORT}
+    found = tuple(dash for dash in DASHES if dash in short)
+    if not found or "+" in short or all(text is None or text.strip() in DASHES for text in texts):
+        return ()
+    return found
 
 
 def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:

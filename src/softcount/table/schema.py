@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
+from softcount.table.cell_forms import CellForm
 from softcount.table.counted_points import CountedPoints
 from softcount.text.word_rules import Reading
 
@@ -21,7 +22,8 @@ MOST_LEVELS = 100_000
 OTHER = "(other)"
 """The level that stands for all levels beyond `MOST_LEVELS`."""
 
-MISSING = ("", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?")
+EXCEL_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+MISSING = ("", "NA", "na", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", *EXCEL_ERRORS)
 """Cells read as missing unless the caller says otherwise."""
 
 DASHES = ("-", ".")
@@ -69,7 +71,8 @@ class Field:
     the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
     short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
     has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
-    `missing` are cells that mean missing in this column, besides those that do in all.
+    `missing` are cells that mean missing in this column, besides those that do in all. `written` is how its numbers
+    are written where they are not plain.
     """
 
     key: Key
@@ -84,6 +87,7 @@ class Field:
     reading: Reading | None = None
     points: CountedPoints | None = None
     missing: tuple[str, ...] = ()
+    written: CellForm | None = None
 
 
 @dataclass(frozen=True, slots=True)

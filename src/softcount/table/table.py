@@ -202,8 +202,9 @@ class Table:
                     wanted |= {} if self._texts[plan.key].complete else {self.located[plan.key]: CELLS}
                     continue
                 padded = plan.field.declared or self.closed is not None
-                # Cells that mean missing here alone would make Arrow give up on all columns of a chunk.
-                numeric = plan.field.used and plan.field.kind.numeric and not plan.field.missing
+                # Cells that only we can read would make Arrow give up on all columns of a chunk.
+                spelt = plan.field.missing or (plan.field.written is not None and plan.field.written.spelt)
+                numeric = plan.field.used and plan.field.kind.numeric and not spelt
                 wanted[self.located[plan.key]] = Wanted(numeric, padded)
         if self.sides.target is not None:
             wanted[self.sides.target.key] = Wanted(numeric=False)

@@ -1,0 +1,402 @@
+"""How the numbers of a column are written in its cells: read by one function, and written back by another.
+
+A form is held in the schema. Columns without one hold plain numbers, which Arrow reads by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.sources.arrow_columns import filled, text_of
+
+Read = tuple[np.ndarray, np.ndarray]
+"""What cells say as float64, NaN where nothing; and which of them say nothing though they are there."""
+
+BLANK = "[ \u00a0\u202f]"
+"""What may part the thousands of a number, or stand before its unit."""
+
+
+class CellForm:
+    """How a column's cells are written. `typed` ones are no text, and come back as what they were."""
+
+    name: ClassVar[str]
+    typed = ""
+
+    @property
+    def spelt(self) -> bool:
+        """Whether cells are text that Arrow cannot read by itself."""
+        raise NotImplementedError
+
+    @property
+    def said(self) -> str:
+        """What the form is, for the table's owner."""
+        raise NotImplementedError
+
+    def read(self, cells: Sequence[str | None]) -> Read:
+        """What cells of text say."""
+        raise NotImplementedError
+
+    def written(self, value: float) -> str:
+        """A number as a cell of the column has it."""
+        raise NotImplementedError
+
+    def spread(self, value: float) -> str:
+        """A difference of two numbers of the column, to three digits."""
+        raise NotImplementedError
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The form as JSON."""
+        return {"form": self.name, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class NumberForm(CellForm):
+    """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
+
+    `negative` ones may be in parentheses. `digits` decimals are written.
+
+    >>> form = NumberForm(prefix="$", thousands=",", digits=2, parentheses=True)
+    >>> form.read(["$1,200", "($3.50)", "-$2", "x"])[0].tolist(), form.written(-1234.5)
+    ([1200.0, -3.5, -2.0, nan], '($1,234.50)')
+    """
+
+    name = "number"
+    prefix: str = ""
+    suffix: str = ""
+    decimal: str = "."
+    thousands: str = ""
+    parentheses: bool = False
+    digits: int = 0
+
+    @property
+    def said(self) -> str:
+        parts = [f"in {self.unit}"] if self.unit else []
+        parts += ["decimal commas"] if self.decimal == "," else []
+        parts += [f"thousands parted by {self.thousands!r}"] if self.thousands else []
+        parts += ["negative in parentheses"] if self.parentheses else []
+        return "numbers " + ", ".join(parts) if self.unit else "numbers, " + ", ".join(parts)
+
+    @property
+    def spelt(self) -> bool:
+        return bool(self.unit or self.thousands or self.decimal != "." or self.parentheses)
+
+    @property
+    def unit(self) -> str:
+        """What stands before or after every number."""
+        return (self.prefix + self.suffix).strip()
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression of a cell: whether in parentheses, a sign before or after the prefix, and the number."""
+        before = f"(?:{re.escape(self.prefix)}{BLANK}*)?" if self.prefix else ""
+        after = f"{BLANK}*{re.escape(self.suffix.strip())}" if self.suffix else ""
+        core = rf"([+-]?){before}([+-]?)({number_pattern(self.thousands, self.decimal)}){after}"
+        return rf"^(\(?){core}\)?$" if self.parentheses else f"^(){core}$"
+
+    def read(self, cells: Sequence[str | None]) -> Read:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values = text_of([None if cell is None else cell.strip() for cell in cells])
+        good = pc.match_substring_regex(values, self.pattern)
+        kept = pc.if_else(good, values, pa.nulls(len(values), values.type))
+        plain = pc.replace_substring_regex(kept, self.pattern, r"\2\3\4")
+        if self.thousands:
+            marks = BLANK if self.thousands == " " else re.escape(self.thousands)
+            plain = pc.replace_substring_regex(plain, marks, "")
+        if self.decimal != ".":
+            plain = pc.replace_substring(plain, self.decimal, ".")
+        below = filled(pc.starts_with(kept, "("), null=False)
+        floats = filled(plain.cast(pa.float64()))
+        return np.where(below, -floats, floats), ~filled(good, null=True)
+
+    def written(self, value: float) -> str:
+        if not np.isfinite(value):
+            return str(value)
+        plain = f"{abs(value):,.{self.digits}f}"
+        swapped = plain.translate({ord(","): self.thousands or None, ord("."): self.decimal})
+        below = value < 0 and float(plain.replace(",", "")) != 0
+        if below and self.parentheses:
+            return f"({self.prefix}{swapped}{self.suffix})"
+        return f"{'-' if below else ''}{self.prefix}{swapped}{self.suffix}"
+
+    def spread(self, value: float) -> str:
+        return f"{self.prefix}{value:.3g}{self.suffix}"
+
+
+def number_pattern(thousands: str, decimal: str) -> str:
+    """A regular expression of a number without a sign, its thousands parted or not."""
+    point = re.escape(decimal)
+    whole = "(?:0|[1-9][0-9]*)"
+    if thousands:
+        mark = BLANK if thousands == " " else re.escape(thousands)
+        whole = f"(?:[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|{whole})"
+    return f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)"
+
+
+# -- dates, times of day, durations
+
+DAY = 86_400.0
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+SHORT_MONTHS = [month[:3].lower() for month in MONTHS]
+_TOKENS = {
+    "%Y": "(?P<Y>[0-9]{4})",
+    "%y": "(?P<y>[0-9]{2})",
+    "%m": "(?P<m>[0-9]{1,2})",
+    "%b": "(?P<b>(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))",
+    "%B": "(?P<b>(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))[A-Za-z]*",
+    "%d": "(?P<d>[0-9]{1,2})",
+    "%D": "(?P<D>[0-9]+)",
+    "%H": "(?P<H>[0-9]{1,4})",
+    "%M": "(?P<M>[0-9]{2})",
+    "%S": r"(?P<S>[0-9]{2}(?:\.[0-9]+)?)",
+    "%p": r"(?P<p>(?i:[ap])\.?(?i:m)\.?)",
+}
+_token = re.compile("(%[a-zA-Z])")
+ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
+"""How dates may be written whatever the form of the others: nobody takes them for anything else."""
+
+
+@dataclass(frozen=True)
+class TimeForm(CellForm):
+    """Dates, times of day and durations, as seconds since 1970, since midnight, or in all.
+
+    `pattern` is written as `strftime` has it, %D being whole days; `padded`: days and months below ten have a zero;
+    `digits` decimals of a second are written. `typed` is the Arrow type of a column that is no text.
+
+    >>> form = TimeForm("%d/%m/%Y")
+    >>> form.read(["31/01/2024", "30/02/2024"]), form.written(1706659200.0)
+    ((array([1.7066592e+09,           nan]), array([False,  True])), '31/01/2024')
+    """
+
+    name = "time"
+    pattern: str = "%Y-%m-%d"
+    padded: bool = True
+    digits: int = 0
+    typed: str = field(default="")
+
+    @property
+    def spelt(self) -> bool:
+        return not self.typed
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it names days of the calendar."""
+        return "%d" in self.pattern or "%Y" in self.pattern
+
+    @property
+    def said(self) -> str:
+        times = " and times" if "%H" in self.pattern else ""
+        if not self.is_date:
+            return "durations" if "%D" in self.pattern or self.typed.startswith("duration") else "times, as seconds"
+        if "%b" in self.pattern or "%B" in self.pattern or self.pattern.startswith("%Y"):
+            return f"dates{times}"
+        return f"dates{times}, {'day' if self.pattern.index('%d') < self.pattern.index('%m') else 'month'} first"
+
+    @property
+    def finest(self) -> float:
+        """Seconds of the smallest part that is written."""
+        if "%S" in self.pattern:
+            return float(10.0**-self.digits)
+        return 60.0 if "%M" in self.pattern else DAY
+
+    def read(self, cells: Sequence[str | None]) -> Read:
+        found, bad = self._read_as(self.pattern, cells)
+        for pattern in ISO if self.is_date and bad.any() else ():  # a time of midnight is often left out, or added
+            again, wrong = self._read_as(pattern, [cell if odd else None for cell, odd in zip(cells, bad, strict=True)])
+            found, bad = np.where(bad, again, found), bad & wrong
+        return found, bad
+
+    def _read_as(self, pattern: str, cells: Sequence[str | None]) -> Read:
+        import pyarrow.compute as pc
+
+        there = np.array([cell is not None for cell in cells], dtype=bool)
+        if not there.any():
+            return np.full(len(cells), np.nan), there
+        found = pc.extract_regex(
+            text_of([None if cell is None else cell.strip() for cell in cells]), time_pattern(pattern)
+        )
+        parts = {name: _part(name, pc.struct_field(found, [name])) for name in found.type.names}
+        seconds, known = _clock(parts, len(cells)), ~filled(pc.is_null(found), null=True)
+        if self.is_date:
+            days, valid = _days(parts, len(cells))
+            seconds, known = seconds + days * DAY, known & valid & (parts.get("H", np.zeros(1)) < 24)
+        known &= ~np.isnan(seconds) & (parts.get("M", np.zeros(1)) < 60) & (parts.get("S", np.zeros(1)) < 61)
+        return np.where(known, seconds, np.nan), there & ~known
+
+    def written(self, value: float) -> str:
+        if not np.isfinite(value) or abs(value) > 2.5e11:
+            return f"{value:.17g}"
+        rounded = round(value / self.finest) * self.finest
+        sign = "-" if rounded < 0 and not self.is_date else ""
+        whole = rounded if self.is_date else abs(rounded)
+        days, left = divmod(whole, DAY)
+        if not self.is_date and "%D" not in self.pattern:
+            days, left = 0.0, whole
+        written = {"%D": f"{days:.0f}", **_clock_words(left, self.digits, "%p" in self.pattern, self.padded)}
+        if self.is_date:
+            written |= _date_words(int(days), self.padded)
+        return sign + "".join(written.get(part, part) for part in _token.split(self.pattern))
+
+    def spread(self, value: float) -> str:
+        for unit, seconds in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
+            if abs(value) >= 2 * seconds:
+                return f"{value / seconds:.3g} {unit}"
+        return f"{value:.3g} seconds"
+
+
+def typed_form(kind: Any) -> TimeForm:
+    """The form of a column of dates, times or durations that is no text, by its Arrow type."""
+    import pyarrow.types as types
+
+    digits = {"s": 0, "ms": 3}.get(getattr(kind, "unit", "s"), 6)
+    if types.is_date32(kind):
+        return TimeForm(typed=str(kind))
+    if types.is_duration(kind):
+        return TimeForm("%D days %H:%M:%S", digits=0, typed=str(kind))
+    if types.is_time(kind):
+        return TimeForm("%H:%M:%S", digits=min(digits, 3), typed=str(kind))
+    return TimeForm("%Y-%m-%d %H:%M:%S", digits=0, typed=str(kind))
+
+
+_TYPED = re.compile(r"(date32|date64|timestamp|duration|time32|time64)\[(day|s|ms|us|ns)(?:, tz=([\w/+:-]+))?\]")
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def typed_times(values: np.ndarray, typed: str) -> Any:
+    """Seconds as an Arrow array of such a type, null where they are NaN."""
+    import pyarrow as pa
+
+    found = _TYPED.fullmatch(typed)
+    assert found is not None
+    name, unit, zone = found.groups()
+    known = np.isfinite(values)
+    days = name == "date32"
+    per_second = 1 / DAY if days else _TICKS["ms" if name == "date64" else unit]
+    size = np.int32 if name in ("date32", "time32") else np.int64
+    ticks = np.floor(np.where(known, values, 0.0) * per_second + (0.0 if days else 0.5)).astype(size)
+    kind = getattr(pa, name)(*([] if name.startswith("date") else [unit]), **({"tz": zone} if zone else {}))
+    return pa.array(ticks, mask=~known).cast(kind)
+
+
+def is_typed(text: str) -> bool:
+    """Whether a text is such a type."""
+    return _TYPED.fullmatch(text) is not None
+
+
+def time_pattern(pattern: str) -> str:
+    """The regular expression of a pattern; what is no date may be below zero."""
+    sign = "" if "%Y" in pattern or "%y" in pattern else "(?P<sign>-?)"
+    return f"^{sign}" + "".join(_TOKENS.get(part, re.escape(part)) for part in _token.split(pattern)) + "$"
+
+
+def _part(name: str, column: Any) -> np.ndarray:
+    """A part of dates as float64, NaN where it is none."""
+    import pyarrow as pa
+
+    if name == "b":
+        return np.array([np.nan if x is None else 1.0 + SHORT_MONTHS.index(x.lower()) for x in column.to_pylist()])
+    if name == "sign":
+        return np.array([-1.0 if x == "-" else 1.0 for x in column.to_pylist()])
+    if name == "p":
+        return np.array([np.nan if x is None else 12.0 * (x[0] in "Pp") for x in column.to_pylist()])
+    return np.array(filled(column.cast(pa.float64())))
+
+
+def _clock(parts: dict[str, np.ndarray], count: int) -> np.ndarray:
+    zero = np.zeros(count)
+    hours = parts.get("H", zero)
+    if "p" in parts:  # 12 am is midnight, and 12 pm noon
+        hours = np.where((hours < 1) | (hours > 12), np.nan, hours % 12 + parts["p"])
+    found = hours * 3600 + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
+    return np.asarray(found * parts.get("sign", np.ones(count)), dtype=np.float64)
+
+
+def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Days since 1970, and which dates there are."""
+    short = parts.get("y")
+    years = parts["Y"] if short is None else np.where(short < 69, 2000 + short, 1900 + short)
+    months, days = parts.get("b", parts.get("m", np.ones(count))), parts.get("d", np.ones(count))
+    valid = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31) & (years >= 1)
+    starts = _months_from_1970(np.where(valid, years, 1970), np.where(valid, months, 1))
+    found = starts.astype("datetime64[D]").astype(np.float64)
+    ends = (starts + 1).astype("datetime64[D]").astype(np.float64)
+    return found + days - 1, valid & (days <= ends - found)
+
+
+def _months_from_1970(years: np.ndarray, months: np.ndarray) -> np.ndarray:
+    whole = np.nan_to_num((years - 1970) * 12 + months - 1).astype(np.int64)
+    return np.asarray(whole.astype("datetime64[M]"))
+
+
+def _date_words(days: int, padded: bool) -> dict[str, str]:
+    year, month, day = str(np.datetime64(days, "D")).rsplit("-", 2)
+    named = MONTHS[int(month) - 1]
+    month, day = (month, day) if padded else (month.lstrip("0"), day.lstrip("0"))
+    return {"%Y": year, "%y": year[-2:], "%m": month, "%d": day, "%b": named[:3], "%B": named}
+
+
+def _clock_words(seconds: float, digits: int, half_days: bool, padded: bool) -> dict[str, str]:
+    hours, left = divmod(seconds, 3600.0)
+    minutes, rest = divmod(left, 60.0)
+    shown = (hours - 1) % 12 + 1 if half_days else hours
+    width = 3 + digits if digits else 2
+    return {
+        "%H": f"{shown:02.0f}" if padded else f"{shown:.0f}",
+        "%M": f"{minutes:02.0f}",
+        "%S": f"{rest:0{width}.{digits}f}",
+        "%p": "PM" if hours >= 12 else "AM",
+    }
+
+
+WHOLE = NumberForm()
+"""Whole numbers, written plainly."""
+
+FORMS: dict[str, type[CellForm]] = {form.name: form for form in (NumberForm, TimeForm)}
+
+
+def is_plain(form: CellForm | None) -> bool:
+    """Whether numbers are written as numbers."""
+    return form is None or not (form.spelt or form.typed)
+
+
+def as_cell(form: CellForm | None, value: Any) -> Any:
+    """A number as a cell of its column has it; as it is where cells are plain numbers, or it is none."""
+    return value if is_plain(form) or not isinstance(value, float) else form.written(value)  # type: ignore[union-attr]
+
+
+def number_in(form: CellForm | None, text: str) -> float:
+    """The number that a person writes for a cell of the column: in its form, or plainly; NaN where it is none."""
+    if form is not None and not is_plain(form):
+        found = form.read([text])[0][0]
+        if not np.isnan(found):
+            return float(found)
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def given_back(form: CellForm | None, values: np.ndarray) -> Any:
+    """Numbers as the cells of a column have them: whole, as dates, or as text; as they are where there is no form.
+
+    >>> given_back(WHOLE, np.array([2.6])).tolist(), given_back(TimeForm(), np.array([86_400.0])).tolist()
+    ([3], ['1970-01-02'])
+    """
+    if form is None or values.dtype.kind not in "fiu":
+        return values
+    if form == WHOLE:
+        return np.rint(values).astype(np.int64) if np.isfinite(values).all() else values
+    if form.typed:
+        return typed_times(values.astype(np.float64), form.typed)
+    return np.array([None if np.isnan(value) else form.written(float(value)) for value in values], dtype=object)

@@ -1,0 +1,103 @@
+"""What a model gives back is written as the cells it was learned from, in the shell and in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import softcount
+from softcount.cli import main
+
+FILES = Path(__file__).parent / "files"
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def schema(path: Path) -> dict[str, Any]:
+    return {x["column"]: x["why"].partition(" (")[0] for x in json.loads(run("schema", path, "--json"))["columns"]}
+
+
+@pytest.mark.parametrize("file", ["currency.csv", "units.csv", "day_first.csv", "clocks.csv", "sentinels.csv"])
+def test_a_sampled_table_is_read_as_the_one_it_was_learned_from(file: str, tmp_path: Path) -> None:
+    run("fit", FILES / file, "--classes", 1, "-o", tmp_path / "m.sc")
+    run("sample", tmp_path / "m.sc", "-n", 300, "-o", tmp_path / "drawn.csv")
+    before, after = schema(FILES / file), schema(tmp_path / "drawn.csv")
+    forms = {key: why for key, why in before.items() if why.startswith(("numbers in", "dates", "times"))}
+    assert {key: after[key] for key in forms} == forms
+    whole = [key for key, why in before.items() if why.startswith("whole numbers")]
+    drawn = pd.read_csv(tmp_path / "drawn.csv")
+    assert all(drawn[key].dtype == np.int64 for key in whole)
+
+
+def test_a_question_is_asked_and_answered_in_the_form_of_the_cells(tmp_path: Path) -> None:
+    run("fit", FILES / "day_first.csv", "--classes", 1, "-o", tmp_path / "m.sc")
+    answer = json.loads(run("query", tmp_path / "m.sc", "--of", "sold", "--given", "shipped=03.02.2021", "--json"))
+    assert answer["mean"].endswith("/2021") and answer["given"] == {"shipped": "03.02.2021"}
+    page = run("query", tmp_path / "m.sc", "--of", "shipped", "--given", "sold=2021-05-17")
+    assert "sold = 17/5/2021" in page and "days" in page
+
+
+def test_a_page_and_an_explanation_show_cells_as_they_are_written(tmp_path: Path) -> None:
+    run("fit", FILES / "currency.csv", "--target", "region", "-o", tmp_path / "m.sc")
+    page = run("show", tmp_path / "m.sc")
+    assert "mean $" in page and "%" in page
+    first = (FILES / "currency.csv").read_text().splitlines()[1]
+    explained = run("explain", tmp_path / "m.sc", FILES / "currency.csv", "--row", 1)
+    assert first.split('"')[1] in explained
+
+
+def frame() -> pd.DataFrame:
+    days = pd.date_range("2020-01-01", periods=60, freq="D").astype("datetime64[us]")
+    found = pd.DataFrame(
+        {"day": days, "waited": pd.to_timedelta(np.arange(60) * 3600, unit="s"), "x": np.arange(60) / 7}
+    )
+    found.loc[3, "day"], found.loc[5, "waited"] = pd.NaT, pd.NaT
+    return found
+
+
+@pytest.mark.parametrize("make", [lambda x: x, pl.from_pandas, pa.table], ids=["pandas", "polars", "arrow"])
+def test_a_missing_date_is_filled_by_a_date(make: Any) -> None:
+    table = make(frame())
+    model = softcount.Mixture(2, random_state=0).fit(table)
+    filled = pa.table(model.impute(table))
+    assert filled.column("day").null_count == filled.column("waited").null_count == 0
+    assert pa.types.is_timestamp(filled.schema.field("day").type)
+    assert pa.types.is_duration(filled.schema.field("waited").type)
+    assert filled.column("day")[3].as_py().year == 2020
+    drawn = model.sample(5)
+    assert pa.types.is_timestamp(drawn.schema.field("day").type)
+
+
+def test_a_cell_of_money_is_filled_by_money(tmp_path: Path) -> None:
+    table = pd.read_csv(FILES / "currency.csv")
+    table.loc[4, "sales"] = None
+    model = softcount.Mixture(1).fit(table)
+    model.save(tmp_path / "m.sc")
+    filled = softcount.load(tmp_path / "m.sc").impute(table)
+    assert filled["sales"][4].startswith("$") and filled["sales"][3] == table["sales"][3]
+
+
+def test_how_a_file_is_written_is_remembered_by_the_model(tmp_path: Path) -> None:
+    names = "age,job,hours,left"
+    run("fit", FILES / "headerless.data", "--names", names, "--target", "left", "-o", tmp_path / "m.sc")
+    told = run("predict", tmp_path / "m.sc", FILES / "headerless.data")
+    assert len(told.splitlines()) == 31
+    with_names = tmp_path / "named.csv"
+    with_names.write_text(names + "\n" + (FILES / "headerless.data").read_text())
+    assert run("predict", tmp_path / "m.sc", with_names) == told
+    model = softcount.load(tmp_path / "m.sc")
+    assert len(model.predict(FILES / "headerless.data")) == 30
+    in_python = softcount.NaiveBayes().fit(softcount.read(FILES / "headerless.data", names=names), "left")
+    assert in_python.predict(FILES / "headerless.data").tolist() == model.predict(FILES / "headerless.data").tolist()
