@@ -17,6 +17,7 @@ from cli.tables import write_table
 from softcount.cli import main
 from softcount.cli.library_calls import READING
 from softcount.counts import ROOT
+from softcount.families.setting import Setting
 from softcount.fitted.classes import Anomaly
 from softcount.learn.learned import Trial
 from softcount.report.class_page import because
@@ -243,7 +244,7 @@ def test_a_single_class_is_described(folder, tmp_path):
 
 def test_a_mean_that_is_nothing_beside_its_spread_is_said_to_be_nothing():
     params = {"mean": np.array([1.6e-133, 21387.6, 0.5]), "variance": np.array([38.0, 4e6, 1.0])}
-    assert sc.Normal().describe(params, None) == ["mean 0, sd 6.16", "mean 21,388, sd 2,000", "mean 0.5, sd 1"]
+    assert sc.Normal().describe(params, Setting()) == ["mean 0, sd 6.16", "mean 21,388, sd 2,000", "mean 0.5, sd 1"]
 
 
 # -- Ctrl-C
