@@ -60,7 +60,7 @@ def shown_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -
 def add_words(page: Page, fitted: Fitted, names: Sequence[str], told: Discretion) -> None:
     """For every column of text, the words that most mark each class."""
     groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:MOST_CLASSES]).tolist()
-    for leaf in text_leaves(fitted):
+    for leaf in text_leaves(fitted) if fitted.schema.texts else ():
         if not len(leaf.setting.levels) or fitted.n_groups < 2:
             continue
         page.heading(f"Words of {key_text(leaf.key)} that mark each class", level=2)
