@@ -226,10 +226,19 @@ def test_what_the_first_row_made_odd_is_not_said_of_the_whole():
 def test_a_later_batch_is_read_by_the_first_ones_kinds():
     frame, y = fruit()
     model = sc.NaiveBayes(kinds=KINDS).partial_fit(frame, y)
-    with pytest.raises(DataError, match=r"'size'.*row 3.*'many'"):
-        model.partial_fit(with_cell(frame, "size", 2, "many"), y)
+    with pytest.raises(DataError, match=r"'size'.*'2 or 3'"):
+        model.partial_fit(with_cell(frame, "size", 2, "2 or 3"), y)
     with pytest.raises(DataError, match=r"'visits'"):
         model.partial_fit(frame.drop(columns="visits"), y)
+
+
+def test_a_word_among_the_numbers_of_a_later_batch_is_missing_and_said():
+    frame, y = fruit()
+    model = sc.NaiveBayes(kinds=KINDS).partial_fit(frame, y)
+    model.partial_fit(with_cell(frame, "size", 2, "many"), y)
+    assert any("'size'" in note and "'many' (1): taken as missing" in note for note in model.notes_)
+    gap = sc.NaiveBayes(kinds=KINDS).partial_fit(frame, y).partial_fit(with_cell(frame, "size", 2, None), y)
+    np.testing.assert_array_equal(model.counts_["size"], gap.counts_["size"])
 
 
 # Joining and forgetting

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from softcount.sources.detect import open_source
+from softcount.sources.file_format import FileFormat
 
 MAIL = {
     "spam/1.txt": b"win money now",
@@ -26,4 +27,4 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def opened(path: Path) -> Any:
-    return open_source(str(path), (), True, None)
+    return open_source(str(path), (), FileFormat(), None)

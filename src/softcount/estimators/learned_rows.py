@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from softcount.errors import SoftcountError
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.models.declared import Declared
 from softcount.run.threads import Threads
 from softcount.table import Table
+from softcount.table.column_plan import Contradiction
 
 MOST_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept."""
@@ -35,9 +37,16 @@ class LearnedRows:
         return cls(data, sides, plan, classes)
 
     def doubts(self, fitted: Fitted, chosen: Declared, n_jobs: int | None) -> list[str]:
-        """What speaks against the model; `chosen` are its families, where rows chose them."""
-        from softcount.evaluate.model_doubts import looked_for
+        """What speaks against the model; `chosen` are its families, where rows chose them.
+
+        Rows that cannot be read again as they were, a file that is gone or labels whose kind changed on the way, leave
+        what the model itself tells.
+        """
+        from softcount.evaluate.model_doubts import class_notes, looked_for
 
         plan = replace(self.plan, declared=chosen) if self.plan.declared.leaves_open else self.plan
-        with Threads(n_jobs) as threads:
-            return looked_for(fitted, fitted.table(self.data, **self.sides), plan, threads, self.classes)
+        try:
+            with Threads(n_jobs) as threads:
+                return looked_for(fitted, fitted.table(self.data, **self.sides), plan, threads, self.classes)
+        except (SoftcountError, Contradiction):
+            return class_notes(fitted)

@@ -228,6 +228,12 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             self.fitted_ = replace(self.fitted_, notes=[*found, *self.fitted_.notes])
         return list(self.fitted_.notes) if self.network_ is None else self.network_.notes_
 
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads, with what speaks against it."""
+        check_is_fitted(self, "fitted_")
+        _ = self.notes_
+        super().save(path)
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
         if self.dependence is not None:

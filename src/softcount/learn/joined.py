@@ -10,6 +10,7 @@ from softcount.learn.labelled import estimated, imagine_classes
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, state_notes
 from softcount.models.align import Older, aligned, chosen_notes, outgrown, refuse_overdrawn, sorted_levels, united
+from softcount.table.odd_cells import missing_notes
 from softcount.table.schema import Key
 
 Fit = TypeVar("Fit", bound=Learned)
@@ -33,6 +34,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     notes = [note for note in left.notes if note not in before]
     more = state_notes(model, estimates, imagined, classes)
     more += chosen_notes(left.schema, right.schema, merged=grow is None)
+    more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
     return replace(
         left, model=model, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,

@@ -39,7 +39,7 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
     """The text, or as much of its beginning as there is room for, and an ellipsis.
 
     >>> fitted_text("a long name", 40)
-    'a l…'
+    'a lo…'
     """
     room = max(int(width / (size * LETTER)), 1)
     if cell_width(text) <= room:

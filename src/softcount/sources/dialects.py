@@ -222,7 +222,7 @@ def _shown(cells: Sequence[str]) -> str:
 def is_blank_separated(text: bytes) -> bool:
     """Whether lines that no delimiter parts are rows of cells with blanks between, numbers among them.
 
-    >>> is_blank_separated(b"x y\\n" + b"1.5  a\\n" * 5), is_blank_separated(b"what a day\\n" * 9)
+    >>> is_blank_separated(b"x y\\n" + b"1.5  a\\n" * 6), is_blank_separated(b"what a day\\n" * 9)
     (True, False)
     """
     lines = [line.split() for line in text[:HEAD].splitlines()[: LINES + 1]][:-1]

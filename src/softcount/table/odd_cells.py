@@ -30,6 +30,8 @@ FEW_WORDS = 5
 SHORT = 8
 """Characters that a dash may have, blanks around it included."""
 
+TAKEN = ": taken as missing"
+
 _digit = re.compile(r"\d")
 _padded = re.compile(PADDED[1:-1])
 _nines = re.compile(r"-9{1,6}|9{2,6}")
@@ -102,7 +104,12 @@ def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
 def note_of_missing(key: Key, odd: OddCells) -> str:
     """What is said of cells that were taken to mean missing."""
     kept = wording.declare(key, "categorical")
-    return f"{wording.column(key)}: {odd.told}: taken as missing ({kept} keeps them as categories)"
+    return f"{wording.column(key)}: {odd.told}{TAKEN} ({kept} keeps them as categories)"
+
+
+def missing_notes(notes: Sequence[str]) -> list[str]:
+    """Those of a table's notes that say which cells were taken to mean missing."""
+    return [note for note in notes if TAKEN in note]
 
 
 def note_of_words(key: Key, odd: OddCells, few_levels: bool) -> str:
