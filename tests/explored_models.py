@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,6 +11,10 @@ import numpy as np
 import pandas as pd
 
 import softcount as sc
+from softcount.classify.encoded_rows import EncodedRows, level_sizes, measured_count
+from softcount.classify.pool import Pool
+from softcount.classify.recipes import RECIPES
+from softcount.classify.training import Training
 
 
 class Explored(NamedTuple):
@@ -121,8 +126,25 @@ def bernoulli_words() -> Explored:
     return _fitted(sc.NaiveBayes(kinds=kinds), X, y)
 
 
+def all_ways() -> Explored:
+    """A classifier whose pool has every way that there is, whether it did well or not."""
+    X, y = _table(120)
+    X = X[["height", "income", "visits", "colour", "size"]]
+    fitted = _fitted(sc.Classifier(), X, y)
+    model = fitted.model.fitted_
+    rows = EncodedRows.of(model.schema, list(model.chunks(model.table(X))))
+    labels = np.array([model.names.index(name) for name in y])
+    sizes, measured = level_sizes(model.schema), measured_count(model.schema)
+    training = Training(rows, labels, np.ones(len(labels)), model.n_groups, sizes, measured)
+    members = [next(iter(recipe.learned(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
+    weights = np.linspace(0.1, 0.4, len(members))
+    pool = Pool(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))
+    fitted.model.fitted_ = replace(model, pool=pool)
+    return fitted
+
+
 TEXTS = {made.__name__: cache(made) for made in (spam, bernoulli_words)}
-MODELS: dict[str, Callable[[], Explored]] = STARS | TEXTS | {"network": cache(network)}
+MODELS: dict[str, Callable[[], Explored]] = STARS | TEXTS | {"network": cache(network), "all_ways": cache(all_ways)}
 
 
 def random_rows(rows: pd.DataFrame, n: int, seed: int = 1) -> pd.DataFrame:

@@ -10,12 +10,11 @@ import pytest
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows
+from softcount.run.base import AtOnce
 
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
     """The probability of every class as `query` has it: a classifier's pool and calibration are not in it."""
-    from softcount.run.base import AtOnce
-
     fitted, table = explored.model._closed(rows)
     joint = fitted.log_joint(table, AtOnce())
     shares = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -116,3 +115,23 @@ def test_the_likeliest_row_beats_all_others(explored_pages: Any) -> None:
     }"""
     walked, found = page.run(code)
     assert found == walked
+
+
+def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> None:
+    """By every way that a classifier may choose, each the only member of a pool and all together."""
+    from dataclasses import replace
+
+    from softcount.explore import explored
+
+    model = MODELS["all_ways"]().model
+    rows = random_rows(MODELS["all_ways"]().rows, 200, seed=9)
+    pool = model.fitted_.pool
+    for kept in [*range(len(pool.members)), slice(None)]:
+        chosen = slice(kept, kept + 1) if isinstance(kept, int) else kept
+        some = replace(pool, members=pool.members[chosen], weights=pool.weights[chosen], names=pool.names[chosen])
+        fitted = replace(model.fitted_, pool=some)
+        page = opened(explored(fitted).html).ready()
+        evidences = [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
+        found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)
+        expected = fitted.proba(fitted.table(rows), AtOnce())
+        assert np.abs(np.array(found) - expected).max() < TOLERANCE

@@ -19,7 +19,7 @@ from softcount.report.html_page import STYLE, content_policy, html_document
 if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
 
-SCRIPTS = ("numbers.js", "words.js", "star.js", "network.js", "evidence.js", "page.js", "begin.js")
+SCRIPTS = ("numbers.js", "words.js", "pool.js", "star.js", "network.js", "evidence.js", "page.js", "begin.js")
 LARGEST = 3_000_000
 """Bytes that a page may have: more takes a browser seconds to read, and mail to carry."""
 
@@ -149,7 +149,7 @@ BODY = """<main class="explore"><header><h1>{title}</h1><p class="lead">{lead}</
 <div class="both"><div class="side" role="region" aria-label="What follows" tabindex="0">
 <section id="asked" aria-label="The answer"></section>
 <section id="predicted" aria-labelledby="predict-title" hidden><h2 id="predict-title">As predict tells it</h2>
-<p class="quiet" id="predict" role="status"></p></section>
+<ul class="bits" id="predict" aria-live="polite"></ul></section>
 <section aria-labelledby="given-title"><h2 id="given-title">Given</h2><ul class="chips" id="chips"></ul>
 <p class="quiet" id="nothing">Nothing yet: click a bar.</p><p class="quiet" id="evidence" role="status"></p>
 <div class="row-of"><button type="button" class="button" id="undo">Undo</button>

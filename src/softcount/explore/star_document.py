@@ -10,6 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
+from softcount.explore.pool_document import pool_document
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.fitted_model import Fitted
 from softcount.models.nodes import Node
@@ -46,6 +47,7 @@ def star_document(model: Fitted) -> Document:
         "blocks": blocks,
         "notes": [*_notes(model), *said_left_out(left_out)],
         "dense": model.weights is None,
+        "pool": None if model.pool is None else pool_document(model),
     }
 
 
@@ -62,8 +64,8 @@ def _refuse(model: Fitted) -> None:
 def _notes(model: Fitted) -> Iterator[str]:
     if model.pool is not None:
         yield (
-            "Classes are told here by naive Bayes, as `query` tells them; `predict` adds what the classifier learned "
-            "beside it, and may differ."
+            "Classes and reasons are those of naive Bayes, as `query` tells them, which can say any column from any "
+            "others. `predict` goes by what the classifier learned besides, and may differ."
         )
     if model.weights is not None:
         yield "Columns weigh as they were learned to; what is given then has no probability of its own."

@@ -218,7 +218,7 @@ function startPage(engine, info) {
       showLikeliest(evidence);
     } else showConflict(evidence);
     showQuestion(evidence);
-    if (info.asking) askPrediction(evidence);
+    if (info.asking || engine.predicted) askPrediction(evidence);
     at("undo").disabled = !state.past.length;
     at("clear").disabled = !evidence.some(Boolean);
     document.documentElement.dataset.took = (performance.now() - begun).toFixed(1);
@@ -368,27 +368,38 @@ function startPage(engine, info) {
     at("left").textContent = left.length ? `Not in them, as \`query\` takes one value of a column: ${left.join(", ")}.` : "";
   }
 
-  // -- what predict says, asked of the server that this page came from
+  // -- what predict says: computed here, or asked of the server that this page came from
 
   let waiting = 0;
   function askPrediction(evidence) {
     clearTimeout(waiting);
     at("predicted").hidden = false;
     const row = singleCells(variables, evidence, state.asked);
-    if (row) waiting = setTimeout(() => predicted(row), 60);
-    else at("predict").textContent = "It takes one value of a column: not several, and no range.";
+    if (!row) showPrediction("It takes one value of a column: not several, and no range. Type a number into its box.");
+    else if (info.asking) waiting = setTimeout(() => predicted(row), 60);
+    else showPrediction("", variables[state.asked].levels, engine.predicted(evidence, state.asked));
+  }
+
+  function showPrediction(said, names = [], shares = []) {
+    at("predict").replaceChildren(...(said ? [made("li", { class: "quiet one" }, said)] : names.map((name, k) => {
+      const bar = made("span", { class: "push plus" });
+      bar.style.setProperty("--p", shares[k].toFixed(4));
+      return made("li", {}, made("span", { class: "name" }, name), made("span", { class: "track" }, bar), made("span", { class: "share" }, percent(shares[k])));
+    })));
   }
 
   async function predicted(row) {
     const number = waiting;
-    let said;
+    let said = "";
+    let shares = {};
     try {
       const answer = await fetch("/predict", { method: "POST", headers: { "X-Softcount-Token": info.asking.token }, body: JSON.stringify(row) });
-      said = answer.ok ? Object.entries(await answer.json()).map(([name, share]) => `${name} ${percent(share)}`).join(", ") : await answer.text();
+      if (answer.ok) shares = await answer.json();
+      else said = await answer.text();
     } catch {
       said = "The server does not answer any more.";
     }
-    if (number === waiting) at("predict").textContent = said;
+    if (number === waiting) showPrediction(said, Object.keys(shares), Object.values(shares));
   }
 
   function showAddress(evidence) {

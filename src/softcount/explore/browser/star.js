@@ -106,6 +106,7 @@ function starEngine(doc) {
     likeliest,
     possible: (evidence) => answer(evidence).possible,
     wordOdds: (at, text, ours, theirs) => wordOdds(columns[at - 1], text, ours, theirs, K),
+    predicted: doc.pool ? poolPredictor(doc.pool, [target, ...columns]) : null,
     reasons: "columns",
   };
 }
