@@ -164,6 +164,22 @@ def test_a_pair_of_columns_that_only_together_tell_is_found():
     assert model.selection_["model"][0].as_py() == "pairs of columns"
 
 
+def test_numbers_that_say_nothing_alone_are_looked_at_in_pairs():
+    rng = np.random.default_rng(6)
+    X = rng.uniform(0, 2, (900, 3))
+    y = np.floor(X[:, :2]).sum(axis=1) % 2
+    model = sc.Classifier().fit(X[:600], y[:600])
+    assert model.score(X[600:], y[600:]) > 0.85
+    assert "pairs of columns" in model.pool_.names
+
+
+def test_ten_rows_told_without_error_do_not_make_sure_of_all():
+    X = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [1.0], [1.1], [1.2], [1.3], [1.4]])
+    model = sc.Classifier().fit(np.repeat(X, 2, axis=0), np.repeat([0, 1], 10))
+    assert model.pool_ is not None
+    assert 0.5 < model.predict_proba([[0.6]])[0, 0] < 0.999
+
+
 def test_correlated_numbers_get_a_block():
     X, y = load_iris(return_X_y=True)
     model = sc.Classifier().fit(X, y)
@@ -183,7 +199,7 @@ def test_levels_that_are_numbers_are_taken_as_numbers_unless_somebody_says_other
 
 @pytest.mark.parametrize("why", ["few rows", "one class", "text"])
 def test_simple_cases_get_the_textbooks_model_and_say_so(why):
-    frame, label = mixed(25 if why == "few rows" else 60)
+    frame, label = mixed(9 if why == "few rows" else 60)
     if why == "one class":
         label = np.full(len(label), "kept")
     kinds = {"colour": "text"} if why == "text" else None

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Conditional, Features
+from softcount.classify.descent import lowest
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.recipes import RECIPES, left_out
@@ -141,6 +143,30 @@ def test_plain_columns_are_normals_of_numbers_or_their_logarithms_and_shares_of_
         expected[:, label] += np.log(shares)[codes[:, 0] - 1]
     scores = member.scores(training.rows)
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected[:, 1] - expected[:, 0], atol=1e-9)
+
+
+def test_the_lowest_point_is_found_as_scipy_finds_it():
+    rng = np.random.default_rng(7)
+    turned, shift = rng.normal(size=(6, 6)) + 3 * np.eye(6), rng.normal(size=6)
+
+    def objective(at):
+        apart = turned @ at - shift
+        return float(np.logaddexp(apart, -apart).sum() + 0.1 * at @ at), turned.T @ np.tanh(apart) + 0.2 * at
+
+    found, steps = lowest(objective, np.zeros(6), 200, 1e-14)
+    expected = minimize(objective, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert 0 < steps < 100
+
+
+def test_a_row_doubted_a_little_is_a_row_and_a_little_of_every_other_class():
+    rng = np.random.default_rng(8)
+    parts, labels = rng.normal(size=(50, 2, 3)), rng.integers(0, 3, 50)
+    doubted = learned_weights(parts, labels, np.ones(50), np.full(2, 0.5), 3.0, doubt=0.1)
+    every, weights = np.tile(np.arange(3), 50), np.where(np.tile(np.arange(3), 50) == np.repeat(labels, 3), 0.9, 0.05)
+    written = learned_weights(np.repeat(parts, 3, axis=0), every, weights, np.full(2, 0.5), 3.0)
+    np.testing.assert_allclose(doubted.weights, written.weights, atol=1e-6)
+    np.testing.assert_allclose(doubted.bias, written.bias, atol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 4])

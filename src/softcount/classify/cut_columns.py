@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
-from softcount.table.cuts import by_class
+from softcount.table.cuts import by_class, equal_count
+
+ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
+"""How finely numbers are cut that are looked at in pairs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +27,21 @@ class CutColumns:
         edges = tuple(_cuts(column, labels, weights, classes) for column in rows.numbers.T)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
+    def finer(self, rows: EncodedRows, weights: np.ndarray) -> CutColumns:
+        """The same with numbers of few intervals in parts of equal weight: alone they say little, together perhaps not.
+
+        The number itself where no number gains by it.
+        """
+        wanted = min(len(rows) // ROWS_AN_INTERVAL, MOST_INTERVALS)
+        if wanted < LEAST_INTERVALS:
+            return self
+        edges = tuple(
+            _finer(column, weights, own, wanted) for column, own in zip(rows.numbers.T, self.edges, strict=True)
+        )
+        if all(new is old for new, old in zip(edges, self.edges, strict=True)):
+            return self
+        return replace(self, edges=edges, sizes=(*(len(cuts) + 1 for cuts in edges), *self.sizes[len(edges) :]))
+
     @classmethod
     def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> CutColumns:
         """No cut through the first so many numbers, and between any two values of the others."""
@@ -33,6 +51,9 @@ class CutColumns:
 
     def codes(self, rows: EncodedRows) -> np.ndarray:
         """(rows x columns) code of each cell from 1, 0 where nothing is known."""
+        return rows.remembered((self,), lambda: self._coded(rows))
+
+    def _coded(self, rows: EncodedRows) -> np.ndarray:
         cut = [
             np.where(np.isnan(column), 0, np.searchsorted(edges, column, side="left") + 1)
             for edges, column in zip(self.edges, rows.numbers.T, strict=True)
@@ -46,6 +67,14 @@ def _cuts(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: 
     if len(values) <= FEW_VALUES:
         return _between(values)
     return by_class(column[known], labels[known], weights[known], classes)
+
+
+def _finer(column: np.ndarray, weights: np.ndarray, edges: np.ndarray, wanted: int) -> np.ndarray:
+    known = ~np.isnan(column)
+    if len(edges) + 1 >= wanted or not known.any():
+        return edges
+    found = equal_count(column[known], weights[known], wanted)
+    return found if len(found) > len(edges) else edges
 
 
 def _between(values: np.ndarray) -> np.ndarray:

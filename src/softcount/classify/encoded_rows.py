@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 
+Made = TypeVar("Made")
 FEW_VALUES = 12
 """Different values up to which each number is an interval of its own."""
 
@@ -23,6 +25,7 @@ class EncodedRows:
 
     numbers: np.ndarray  # (rows x numbers) float64
     codes: np.ndarray  # (rows x columns of levels) int32
+    made: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, chunks: Sequence[Chunk]) -> EncodedRows:
@@ -51,6 +54,14 @@ class EncodedRows:
     def take(self, rows: np.ndarray) -> EncodedRows:
         """Some of the rows."""
         return EncodedRows(self.numbers[rows], self.codes[rows])
+
+    def remembered(self, owners: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """What these owners make of the rows, made once for as long as the rows are kept."""
+        key = tuple(map(id, owners))
+        if key not in self.made:
+            self.made[key] = (owners, make())
+        found: Made = self.made[key][1]
+        return found
 
     def copies(self) -> dict[int, int]:
         """Columns that say nothing but what an earlier one says in every row, by number, and which one that is.

@@ -15,6 +15,7 @@ from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
+from softcount.numerics.late_scipy import sparse
 
 
 class Member(Protocol):
@@ -27,6 +28,11 @@ class Member(Protocol):
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) what each column adds to them, and (rows x classes) what no column does."""
         ...
+
+
+def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> sparse.csr_matrix:
+    """(rows x cells) ones where a row points, made once for the same rows."""
+    return rows.remembered((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
 
 def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
@@ -48,15 +54,13 @@ class Additive:
     coefficients: np.ndarray
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        features = Features(self.terms.indicators(self.cuts.codes(rows)), self._lines(rows))
+        features = Features(indicators(self.cuts, self.terms, rows), self._lines(rows))
         return spread(features.product(self.coefficients[1:]) + self.coefficients[0])
 
     def _lines(self, rows: EncodedRows) -> np.ndarray:
-        return (
-            bounded(self.scale, rows.numbers)
-            if len(self.coefficients) > 1 + self.terms.width
-            else np.zeros((len(rows), 0))
-        )
+        if len(self.coefficients) == 1 + self.terms.width:
+            return np.zeros((len(rows), 0))
+        return rows.remembered((self.scale,), lambda: bounded(self.scale, rows.numbers))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """A pair's part is shared equally by its columns."""
@@ -86,7 +90,7 @@ class BlockAndTables:
     shares: np.ndarray
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        own = self.terms.indicators(self.cuts.codes(rows)) @ self.tables
+        own = indicators(self.cuts, self.terms, rows) @ self.tables
         return np.asarray(self.block.scores(rows.numbers[:, self.columns]) + own + self.shares)
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:

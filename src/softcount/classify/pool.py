@@ -23,6 +23,8 @@ SMALLEST = 1e-15
 """A probability below this costs no more than this, as is the custom."""
 PULL = 3.0
 """Rows' worth by which the members' weights are drawn to equal ones."""
+DOUBTED = 0.05
+"""Rows that are taken to be of another class than they are, so that rows told without error do not make sure of all."""
 LEAST_WEIGHT = 0.02
 """A member of a smaller weight is left out."""
 LEAST_GAIN = 0.001
@@ -134,19 +136,20 @@ def _scored(parts: np.ndarray, training: Training, out: np.ndarray, split: np.nd
 
 
 def _weights(parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray) -> SharedWeights:
-    return learned_weights(parts, labels, heavy, np.full(parts.shape[1], 1.0 / parts.shape[1]), PULL)
+    centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
+    return learned_weights(parts, labels, heavy, centre, PULL, DOUBTED / (float(heavy.sum()) + 2.0 * DOUBTED))
 
 
 def _in_order(given: Training) -> Training:
     """The rows in an order of their own, each as often as it weighs where that is a whole number."""
     order = given.rows.in_order(given.labels)
-    times = _times(given.weights[order])
+    times = written_out(given.weights[order])
     order = np.repeat(order, times)
     weights = np.ones(len(order)) if times.sum() > len(times) else given.weights[order]
     return replace(given.take(order), weights=weights)
 
 
-def _times(weights: np.ndarray) -> np.ndarray:
+def written_out(weights: np.ndarray) -> np.ndarray:
     """How often each row is written out: as often as it weighs, where that is a whole number for all of them."""
     counts = np.round(weights).astype(int)
     whole = np.array_equal(counts, weights) and counts.sum() <= max(100_000, 4 * len(weights))

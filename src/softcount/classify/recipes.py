@@ -133,9 +133,10 @@ class PairTables:
     ordered: ClassVar[bool] = True
 
     def settings(self, training: Training) -> tuple[Any, ...]:
-        return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if training.countable else ()
+        return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if training.finer.countable else ()
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        training = training.finer
         terms = training.terms.with_pairs(telling_pairs(training))
         return additive(training, terms, settings, 3.0)
 

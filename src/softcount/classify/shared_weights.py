@@ -25,14 +25,18 @@ class SharedWeights:
 
 
 def learned_weights(
-    parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, centre: np.ndarray, penalty: float
+    parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, centre: np.ndarray, penalty: float, doubt: float = 0.0
 ) -> SharedWeights:
     """The weights under which the classes of these rows are likeliest, drawn to `centre` by so many rows' worth.
+
+    With a `doubt` every row is taken to be of its class but for that share, which is of the others alike: rows that are
+    all told rightly would else say that nothing is sure enough.
 
     `parts` is (rows x parts x classes): what was said of rows by those who had not seen them. `heavy` is what each row
     weighs. Classes that the rows do not hold keep a bias near zero.
     """
     problem = _Weighing(parts, labels, heavy, centre, penalty)
+    problem.believe(doubt)
     number = len(centre)
     at = np.concatenate([np.clip(centre, 0.0, LARGEST), np.zeros(parts.shape[2])])
     value, slope, curve = problem.at(at)
@@ -68,11 +72,17 @@ class _Weighing:
         apart = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)
         biases = np.broadcast_to(np.eye(classes), (rows, classes, classes))
         self.features = np.concatenate([apart, biases], axis=2)  # (rows x classes x unknowns)
-        self.labels, self.heavy = labels, heavy
+        self.heavy = heavy
+        self.told = self.features[np.arange(rows), labels]
         self.centre = np.concatenate([centre, np.zeros(classes)])
         self.pull = np.concatenate([np.full(number, penalty), np.ones(classes)])
         self.low = np.concatenate([np.zeros(number), np.full(classes, -np.inf)])
         self.high = np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)])
+
+    def believe(self, doubt: float) -> None:
+        """Take each row to be of its class but for so much."""
+        share = doubt / max(self.features.shape[1] - 1, 1)
+        self.told = (1.0 - doubt - share) * self.told + share * self.features.sum(axis=1)
 
     def at(self, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Loss, slope and curvature."""
@@ -80,13 +90,12 @@ class _Weighing:
         flat = self.features.reshape(-1, unknowns)
         scores = (flat @ given).reshape(rows, classes)
         shares, evidence = softmax_rows(scores)
-        own = np.arange(rows)
         apart = given - self.centre
-        value = float(self.heavy @ (evidence - scores[own, self.labels])) + 0.5 * float(self.pull @ apart**2)
+        value = float(self.heavy @ (evidence - self.told @ given)) + 0.5 * float(self.pull @ apart**2)
         mass = (shares * self.heavy[:, None]).ravel()
         means = (flat * shares.ravel()[:, None]).reshape(rows, classes, unknowns).sum(axis=1)
         curve = (flat * mass[:, None]).T @ flat - (means * self.heavy[:, None]).T @ means
-        slope = self.heavy @ (means - self.features[own, self.labels]) + self.pull * apart
+        slope = self.heavy @ (means - self.told) + self.pull * apart
         return value, slope, curve + np.diag(self.pull)
 
     def step(self, at: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:

@@ -31,6 +31,7 @@ class Training:
     levels: tuple[int, ...]
     measured: int | None = None
     """How many of the numbers come first that are not levels taken as numbers; all unless said otherwise."""
+    given_cuts: CutColumns | None = None
 
     def take(self, some: np.ndarray) -> Training:
         """Some of the rows."""
@@ -48,7 +49,16 @@ class Training:
 
     @cached_property
     def cuts(self) -> CutColumns:
+        if self.given_cuts is not None:
+            return self.given_cuts
         return CutColumns.learned(self.rows, self.labels, self.weights, self.levels)
+
+    @cached_property
+    def finer(self) -> Training:
+        """The same rows with numbers cut finely enough to be looked at in pairs."""
+        cuts = self.cuts.finer(self.rows, self.weights)
+        found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
+        return found if found.countable else self
 
     @cached_property
     def codes(self) -> np.ndarray:

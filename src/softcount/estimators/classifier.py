@@ -32,7 +32,7 @@ class Classifier(NaiveBayes):
     with a weight for every column, a correlated block of the numbers, averaged one-dependence stars, tables and lines
     by conditional likelihood, and the same with pairs of columns. Those that help are added up, each with a weight
     (`selection_` shows all). `predict`, `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute`,
-    `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 30 labelled rows, text and sparse
+    `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows, text and sparse
     tables get naive Bayes alone. With a `budget` in seconds what was not begun by then is not tried, and another
     machine may come to another sum.
 

@@ -15,7 +15,7 @@ from softcount.classify.encoded_rows import (
     measured_count,
     mixed,
 )
-from softcount.classify.pool import HeldScores, Pool, learned_pool, log_posteriors
+from softcount.classify.pool import HeldScores, Pool, learned_pool, log_posteriors, written_out
 from softcount.classify.training import Training
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
@@ -23,7 +23,7 @@ from softcount.run.base import Runner
 from softcount.table import Table
 from softcount.table.chunk import Split
 
-FEW_ROWS = 30
+FEW_ROWS = 10
 """Labelled rows below which the textbook's model is taken without asking."""
 MOST_ROWS = 100_000
 """Rows that the pool is learned from at most; the counts are of all rows."""
@@ -70,7 +70,7 @@ def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
 
 def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
     """The model with what tells its classes best, and how rows held out were told; notes say what was left out."""
-    why = no_pool(fitted, len(given.labels))
+    why = no_pool(fitted, int(written_out(given.weights).sum()))
     if why is not None:
         return noted(fitted, why), None
     copies = given.rows.copies()
