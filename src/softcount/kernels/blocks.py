@@ -16,15 +16,19 @@ from softcount.kernels.jit import Kernel, register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, padded, store, sum_of, where_above
 from softcount.kernels.pairs import two_sum
 from softcount.kernels.posterior import log_lanes, multiply_rows, powers_of
-from softcount.kernels.reals import add_to_pair
+from softcount.kernels.reals import add_to_pair, flush
 from softcount.kernels.reference_blocks import Sums, anchored, by_column, feature_count, folded_out
+from softcount.kernels.tile_products import add_counts, multiply_scores
+from softcount.kernels.turned_tiles import ask_ahead, put_turned
 
 TILE = 192
 """Rows to a tile: 200,000 x 16 under 16 groups took 45 ms an E-step, with 256 rows 61 ms, with 96 rows 49 ms."""
 
-FEW_PRODUCTS = 256
-"""Groups times features up to which a tile is multiplied here: calling BLAS takes longer, and its callers wait for each
-other (2,000,000 x 1 under 2 groups took two threads longer than one)."""
+CHAIN = 256
+"""Plain additions in a row before a sum is moved to its pair."""
+
+MOST_LANES = 1 << 16
+"""Groups times features up to which every lane has sums of its own; those of more would take too much memory."""
 
 FAINTEST = -640.0
 """Log of the least membership that counts, against the row's largest: products of cells with smaller ones may be
@@ -61,15 +65,17 @@ def expect_squares(
 @fused_rows
 def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) -> Any:
     groups, n_features = eta.shape
-    features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
+    tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
     heavy = aligned_zeros(TILE)
-    size = n_features * groups
+    lanes = WIDTH if eta.size <= MOST_LANES else 1
+    size = n_features * groups * lanes
     part, high, low = aligned_zeros(padded(size)), aligned_zeros(padded(size)), aligned_zeros(padded(size))
-    likelihood, rest = 0.0, 0.0
+    sums = part[:size].reshape(n_features, groups * lanes)
+    likelihood, rest, since = 0.0, 0.0, 0
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
-        if put_features(rows, start, stop, units, features):
+        if put_features(rows, start, stop, units, tile, features):
             likelihood = np.nan
             break
         if weights is None:
@@ -77,64 +83,70 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
         else:
             heavy[: stop - start] = weights[start:stop]
         heavy[stop - start :] = 0.0
-        put_scores(eta, features, joint)
+        ask_ahead(rows, stop, stop + TILE, 0, 3)
+        multiply_scores(eta, features, joint)
+        ask_ahead(rows, stop, stop + TILE, 1, 3)
         likelihood, lost = two_sum(likelihood, shared_out(joint, heavy))
+        ask_ahead(rows, stop, stop + TILE, 2, 3)
         rest += lost
-        put_counts(features, joint, part[:size].reshape(n_features, groups))
-        for at in range(0, padded(size), WIDTH):
-            add_to_pair(high, low, at, load(part, at))
+        since += 1
+        if lanes == WIDTH:
+            add_counts(features, joint, sums)
+        else:
+            np.dot(features, joint.T, sums)
+        if lanes == 1 or since == CHAIN // (TILE // WIDTH):
+            flush(part, high, low, 0, padded(size))
+            since = 0
+    flush(part, high, low, 0, padded(size))
     if np.isfinite(likelihood):
         likelihood += rest
-    return high[:size].reshape(n_features, groups), low[:size].reshape(n_features, groups), likelihood
+    sums, lost_sums = folded(high, low, n_features, groups, lanes)
+    return sums, lost_sums, likelihood
 
 
 @register_jitable
-def put_scores(eta: np.ndarray, features: np.ndarray, joint: np.ndarray) -> None:
-    """A tile's scores (groups, rows): natural parameters times features."""
-    groups, n_features = eta.shape
-    if eta.size > FEW_PRODUCTS:
-        np.dot(eta, features, joint)
-        return
-    for g in range(groups):
-        for i in range(0, TILE, WIDTH):
-            total = fill(eta[g, 0]) * load(features, i)
-            for f in range(1, n_features):
-                total = fill(eta[g, f]) * load(features, f * TILE + i) + total
-            store(joint, g * TILE + i, total)
+def folded(high: np.ndarray, low: np.ndarray, n_features: int, groups: int, lanes: int) -> Sums:
+    """Sums by (feature, group) from those of every lane."""
+    sums, lost = np.zeros((n_features, groups)), np.zeros((n_features, groups))
+    for f in range(n_features):
+        for g in range(groups):
+            first = (f * groups + g) * lanes
+            for at in range(first, first + lanes):
+                total, error = two_sum(sums[f, g], high[at])
+                sums[f, g] = total
+                lost[f, g] += error + low[at]
+    return sums, lost
 
 
 @register_jitable
-def put_counts(features: np.ndarray, joint: np.ndarray, part: np.ndarray) -> None:
-    """A tile's counts (features, groups): features times memberships."""
-    n_features, groups = part.shape
-    if part.size > FEW_PRODUCTS:
-        np.dot(features, joint.T, part)
-        return
-    for g in range(groups):
-        for f in range(n_features):
-            total = fill(0.0)
-            for i in range(0, TILE, WIDTH):
-                total = load(joint, g * TILE + i) * load(features, f * TILE + i) + total
-            part[f, g] = sum_of(total)
+def room_for(columns: int, n_features: int) -> Any:
+    """A tile of rows turned over, and its features."""
+    tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
+    features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
+    features[0] = 1.0
+    return tile, features
 
 
 @register_jitable
-def put_features(rows: np.ndarray, start: int, stop: int, units: np.ndarray, features: np.ndarray) -> bool:
-    """The features of rows `start` to `stop`, of zeros after them: 1, the columns, products of columns i <= j.
+def put_features(
+    rows: np.ndarray, start: int, stop: int, units: np.ndarray, tile: np.ndarray, features: np.ndarray
+) -> bool:
+    """The features of rows `start` to `stop` after the first, which is 1: the columns, products of columns i <= j.
 
     Where there is room for squares only, those; whether a cell is missing comes back.
     """
     columns = rows.shape[1]
-    count = stop - start
-    missing = False
-    features[0] = 1.0
+    put_turned(rows, start, stop, tile)
+    zero = fill(0.0)
+    holes, others = zero, zero  # two sums: one would wait for its own last addition
     for j in range(columns):
-        anchor, scale = units[0, j], units[1, j]
-        for i in range(count):
-            cell = rows[start + i, j]
-            missing |= cell != cell
-            features[1 + j, i] = (cell - anchor) * scale
-        features[1 + j, count:] = 0.0
+        anchor, scale = fill(units[0, j]), fill(units[1, j])
+        for i in range(j * TILE, (j + 1) * TILE, 2 * WIDTH):
+            one = (load(tile, i) - anchor) * scale
+            two = (load(tile, i + WIDTH) - anchor) * scale
+            holes, others = one * zero + holes, two * zero + others
+            store(features, TILE + i, one)
+            store(features, TILE + i + WIDTH, two)
     squares = features.shape[0] == 1 + 2 * columns
     at = (1 + columns) * TILE
     for j in range(columns):
@@ -143,7 +155,8 @@ def put_features(rows: np.ndarray, start: int, stop: int, units: np.ndarray, fea
                 left, right = load(features, (1 + j) * TILE + i), load(features, (1 + k) * TILE + i)
                 store(features, at + i, left * right)
             at += TILE
-    return missing
+    # An infinite cell shows as a missing one does: it is looked at again where neither is expected.
+    return bool(sum_of(holes + others) != 0.0)
 
 
 @register_jitable
@@ -164,12 +177,12 @@ def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
 def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
     """As in `reference_blocks`."""
     groups, n_features = eta.shape
-    features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
+    tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
-        put_features(rows, start, stop, units, features)
-        np.dot(eta, features, joint)
+        put_features(rows, start, stop, units, tile, features)
+        multiply_scores(eta, features, joint)
         for i in range(stop - start):
             for g in range(groups):
                 out[start + i, g] += joint[g, i]
@@ -184,12 +197,12 @@ def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray)
 @fused_rows
 def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray, n_features: int) -> Sums:
     groups = memberships.shape[1]
-    features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
+    tile, features = room_for(rows.shape[1], n_features)
     size = n_features * groups
     part, high, low = aligned_zeros(padded(size)), aligned_zeros(padded(size)), aligned_zeros(padded(size))
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
-        put_features(rows, start, stop, units, features)
+        put_features(rows, start, stop, units, tile, features)
         shares = np.zeros((TILE, groups))
         shares[: stop - start] = memberships[start:stop]
         np.dot(features, shares, part[:size].reshape(n_features, groups))
