@@ -24,7 +24,7 @@ from softcount.table.schema import Key
 BINS = 10
 PICKED = {"right": 1, "wrong": 2, "unsure": 2}
 """How many rows of each kind are shown; where no class is known, `sure` ones stand for right and wrong."""
-MOST_POINTS = 400
+MOST_POINTS = 250
 """Rows kept to be drawn as points."""
 HOW = "rows given with their classes"
 

@@ -17,7 +17,7 @@ from softcount.table.schema import Key
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
 
-VALUES = 25
+VALUES = 23
 """Values of a column of numbers that are looked at."""
 
 

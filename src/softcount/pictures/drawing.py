@@ -191,16 +191,21 @@ class Drawing:
         self.shapes.append(Dots(places, tone, radius, **how))  # type: ignore[arg-type]
 
 
+MARGIN = 14.0
+"""Around a picture that is a file of its own."""
+
+
 def svg_of(drawing: Drawing, alone: bool = False) -> str:
-    """The drawing as SVG: a part of a page that sets its tones or, `alone`, a file that brings them."""
-    w, h, told = _short(drawing.width), _short(drawing.height), markup(drawing.told)
-    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{told}"'
+    """The drawing as SVG: a part of a page that sets its tones or, `alone`, a file that brings them and a margin."""
+    told, margin = markup(drawing.told), MARGIN if alone else 0.0
+    w, h, corner = _short(drawing.width + 2 * margin), _short(drawing.height + 2 * margin), _short(-margin)
+    size = f'width="{w}" height="{h}" viewBox="{corner} {corner} {w} {h}" role="img" aria-label="{told}"'
     shapes = "".join(shape.svg() for shape in drawing.shapes)
     if not alone:
         return f"<svg {size}>{shapes}</svg>"
     letters = f"svg{{font-family:{FONT};font-size:{NORMAL:.0f}px;fill:var(--ink)}}"
     rules = f":root{{{variables(LIGHT)}}}{letters}{picture_rules()}"
-    ground = f'<rect class="f-paper" width="{w}" height="{h}"/>'
+    ground = f'<rect class="f-paper" x="{corner}" y="{corner}" width="{w}" height="{h}"/>'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>{told}</title><style>{rules}</style>'
     return f"{head}{ground}{shapes}</svg>\n"
 
@@ -218,5 +223,5 @@ def _with_title(opened: str, told: str) -> str:
 
 def _short(value: float) -> str:
     """A place to a tenth of a pixel, in as few characters as it takes."""
-    text = f"{value:.1f}"
+    text = f"{value + 0.0:.1f}"
     return text[:-2] if text.endswith(".0") else text

@@ -78,10 +78,10 @@ def _add_levels(drawing: Drawing, line: NomogramLine, frame: PlotFrame, top: flo
     places = [(frame.x(float(odds)), middle) for odds in line.odds if np.isfinite(odds)]
     if len(places) > 1:
         drawing.line([min(places), max(places)], "muted", 1.0)
+    _add_dots(drawing, places, [float(odds) for odds in line.odds if np.isfinite(odds)], 3.2)
     for odds, text, shelf in zip(line.odds, line.texts, _shelves(line, frame), strict=True):
         if np.isfinite(odds):
             x = frame.x(float(odds))
-            drawing.dots([(x, middle)], "plus" if odds >= 0 else "minus", 3.2)
             drawing.text(x, middle + 15 + 13 * shelf, fitted_text(text, 110, SMALL), anchor="middle", size=SMALL)
 
 
@@ -91,15 +91,22 @@ def _add_curve(drawing: Drawing, line: NomogramLine, frame: PlotFrame, top: floa
     places = [(frame.x(float(x)), float(y)) for x, y, there in zip(line.odds, rising, known, strict=True) if there]
     drawing.line(places, "muted", 1.4)
     free: list[tuple[float, float]] = []
-    for place, text in enumerate(line.texts):
-        if not text or not known[place]:
-            continue
-        x, y = frame.x(float(line.odds[place])), float(rising[place])
-        tone = "plus" if line.odds[place] >= 0 else "minus"
-        drawing.dots([(x, y)], tone, 2.8)
+    marked = [place for place, text in enumerate(line.texts) if text and known[place]]
+    spots = [(frame.x(float(line.odds[place])), float(rising[place])) for place in marked]
+    _add_dots(drawing, spots, [float(line.odds[place]) for place in marked], 2.8)
+    for place, (x, y) in zip(marked, spots, strict=True):
+        text = line.texts[place]
         if all(abs(y - other) >= 11 or abs(x - at) > 60 for at, other in free):
             drawing.text(x + 6, y + 4, text, size=SMALL, halo=True)
             free.append((x, y))
+
+
+def _add_dots(drawing: Drawing, places: Sequence[tuple[float, float]], odds: Sequence[float], radius: float) -> None:
+    """Dots in the tone of the side they speak for."""
+    for tone, wanted in (("plus", True), ("minus", False)):
+        own = [at for at, value in zip(places, odds, strict=True) if (value >= 0) is wanted]
+        if own:
+            drawing.dots(own, tone, radius)
 
 
 def _add_sum(

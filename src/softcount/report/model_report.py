@@ -144,7 +144,7 @@ def _add_performance(page: Page, fitted: Fitted, rows: GivenRows | None, names: 
     if rows is not None and rows.findings.evaluation is not None:
         page.heading(f"On the rows of {rows.name}", level=2)
         intro = "on rows given with their classes; those the model has learned from would look too good:"
-        performance_part.add_performance(page, rows.findings.evaluation, names, intro)
+        performance_part.add_performance(page, rows.findings.evaluation, names, intro, lift=False)
 
 
 # -- classes, rows, fit, origin

@@ -29,9 +29,10 @@ MOST_CONFUSED = 16
 
 
 def add_performance(
-    page: Page, found: Evaluation, names: Sequence[str], intro: str, calibration: Calibration | None = None
-) -> None:
-    """All figures and pictures of one evaluation."""
+    page: Page, found: Evaluation, names: Sequence[str], intro: str, calibration: Calibration | None = None,
+    lift: bool = True,
+) -> None:  # fmt: skip
+    """All figures and pictures of one evaluation, that of lift where it is wanted."""
     add_figures(page, found, intro)
     if calibration is not None:
         add_calibration(page, calibration)
@@ -42,7 +43,7 @@ def add_performance(
         _add_confusion(page, found, names)
     if found.reliability:
         _add_reliability(page, found.reliability)
-    if any(found.lift):
+    if lift and any(found.lift):
         _add_lift(page, found, names)
 
 

@@ -162,11 +162,10 @@ def add_drift(page: Page, before: TableSummary | None, now: TableSummary, schema
     page.line(f"{data}, {counted(now.rows, 'row')}, beside the training table of {counted(before.rows, 'row')}")
     found = drift_of(before, now)
     real = [x for x in found if x.moved > x.chance]
-    page.line(
-        f"{counted(len(real), 'column')} of {len(found)} differ more than two samples of one table would"
-        if real
-        else "no column differs more than two samples of one table would"
-    )
+    if not real:
+        page.line("no column differs more than two samples of one table would")
+        return
+    page.line(f"{counted(len(real), 'column')} of {len(found)} differ more than two samples of one table would")
     shown = found[:MOST_BARS]
     names, moved = [key_text(x.key) for x in shown], [x.moved for x in shown]
     tones = ["minus" if x.moved > x.chance else "muted" for x in shown]
