@@ -19,7 +19,7 @@ COMMANDS = {
     "compare": "Set classifiers side by side on rows held out.",
     "show": "Say what a model holds.",
     "report": "Write all that is known of a model as one page with pictures.",
-    "plot": "Write one picture of a model: nomogram, densities, ellipses, reliability, and others.",
+    "plot": "Write one picture of a model by itself.",
     "schema": "Say how a table is read: the kind of each column, and why.",
     "explain": "Say why a row got its class, column by column.",
     "query": "Ask for the distribution of one column, given others.",
