@@ -81,7 +81,8 @@ def run(rounds: int) -> Iterator[Ratio | Bound]:
                 f"{name} short": peer(steps, kind, PEER_SHORT, way),
                 f"{name} long": peer(steps, kind, PEER_LONG, way),
             }
-            yield from ratios(work, per_iteration(race(contestants, rounds), name), name, targets)
+            turns = rounds if targets else 1
+            yield from ratios(work, per_iteration(race(contestants, turns), name), name, targets)
         yield from decoded(steps, kind, rounds)
     yield remembered()
 
