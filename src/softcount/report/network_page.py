@@ -265,6 +265,7 @@ def next_commands(report: NetFitReport) -> list[str]:
     node = shlex.quote(str(names[0] if fitted.target is None else fitted.target))
     of = f" --of {node}" if fitted.target is None else ""
     return [
+        " ".join([f"softcount report {model}", data, *report.reading]) + " -o report.html",
         f"softcount show {model}",
         f"softcount query {model} --of {node}",
         " ".join([f"softcount predict {model}", data, *report.reading]) + f"{of} -o predicted.csv",
