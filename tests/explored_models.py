@@ -84,8 +84,24 @@ def classifier() -> Explored:
     return _fitted(sc.Classifier(), X, y)
 
 
+def weighed() -> Explored:
+    X, y = _table()
+    X = X[["height", "visits", "colour", "size"]]
+    return _fitted(sc.NaiveBayes(weights="columns"), X, y)
+
+
+def tempered(calibration: str, classes: int) -> Explored:
+    X, y = _table()
+    return _fitted(
+        sc.NaiveBayes(calibration=calibration),
+        X[["height", "gap", "colour"]],
+        np.where(y == "ant", "ant", y if classes > 2 else "bee"),
+    )
+
+
 STARS: dict[str, Callable[[], Explored]] = {
-    made.__name__: cache(made) for made in (naive_bayes, predictive_bayes, mixture, gaussian_mixture, classifier)
+    made.__name__: cache(made)
+    for made in (naive_bayes, predictive_bayes, mixture, gaussian_mixture, classifier, weighed)
 }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
-from explored_models import MODELS, STARS, TEXTS, Explored, random_rows
+from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
 from softcount.run.base import AtOnce
 
 
@@ -79,7 +79,7 @@ def test_sets_and_ranges_are_answered_by_adding_up(kind: str, explored_pages: An
     assert np.abs(np.exp(np.array(logs)) / wanted.sum(axis=1) - 1).max() < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture", "spam"])
+@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture", "spam", "weighed"])
 def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages: Any) -> None:
     explored = MODELS[kind]()
     page = explored_pages(kind)
@@ -115,6 +115,15 @@ def test_the_likeliest_row_beats_all_others(explored_pages: Any) -> None:
     }"""
     walked, found = page.run(code)
     assert found == walked
+
+
+@pytest.mark.parametrize(("way", "classes"), [("temperature", 3), ("isotonic", 3), ("isotonic", 2)])
+def test_calibrated_probabilities_are_those_of_predict(way: str, classes: int, opened: Any) -> None:
+    explored = tempered(way, classes)
+    page, rows = opened(explored.model.explore().html).ready(), random_rows(explored.rows, 300)
+    evidences = [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
+    found = asked(page, "e => Array.from(softcount.engine.predicted(e))", evidences)
+    assert np.abs(np.array(found) - explored.model.predict_proba(rows)).max() < TOLERANCE
 
 
 def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> None:

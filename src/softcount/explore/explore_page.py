@@ -19,7 +19,17 @@ from softcount.report.html_page import STYLE, content_policy, html_document
 if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
 
-SCRIPTS = ("numbers.js", "words.js", "pool.js", "star.js", "network.js", "evidence.js", "page.js", "begin.js")
+SCRIPTS = (
+    "numbers.js",
+    "calibration.js",
+    "words.js",
+    "pool.js",
+    "star.js",
+    "network.js",
+    "evidence.js",
+    "page.js",
+    "begin.js",
+)
 LARGEST = 3_000_000
 """Bytes that a page may have: more takes a browser seconds to read, and mail to carry."""
 
@@ -70,7 +80,8 @@ def document_of(model: Fitted | FittedNet) -> dict[str, Any]:
         from softcount.explore.star_document import star_document
 
         found = star_document(model)
-        what = f"{found['target']['name']} and {len(found['columns']):,} columns"
+        columns = len(found["columns"])
+        what = f"{found['target']['name']} and {columns:,} column{'s' if columns > 1 else ''}"
     else:
         from softcount.explore.net_document import net_document
 

@@ -12,6 +12,7 @@ from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
 from softcount.explore.pool_document import pool_document
 from softcount.fitted.answers import CLASS, labels_in, name_apart
+from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted_model import Fitted
 from softcount.models.nodes import Node
 from softcount.table.schema import Key
@@ -48,7 +49,14 @@ def star_document(model: Fitted) -> Document:
         "notes": [*_notes(model), *said_left_out(left_out)],
         "dense": model.weights is None,
         "pool": None if model.pool is None else pool_document(model),
+        "calibration": None if model.calibration is None else _calibration(model.calibration),
     }
+
+
+def _calibration(found: Calibration) -> Document:
+    if found.temperature is not None:
+        return {"temperature": found.temperature}
+    return {"curves": [{"odds": packed(curve.odds), "share": packed(curve.share)} for curve in found.curves]}
 
 
 def _refuse(model: Fitted) -> None:
@@ -70,12 +78,12 @@ def _notes(model: Fitted) -> Iterator[str]:
     if model.weights is not None:
         yield "Columns weigh as they were learned to; what is given then has no probability of its own."
     if model.calibration is not None:
-        yield "Probabilities are those of `query`, before calibration; those of `predict` are calibrated."
+        yield "Classes and reasons are those of `query`, before calibration; `predict` is calibrated."
 
 
 def said_left_out(names: list[str]) -> list[str]:
     """A note on columns that a page cannot show."""
-    return [f"Not shown, as they cannot be asked for one by one: {', '.join(names)}."] if names else []
+    return [f"Not on this page, which cannot compute them; `query` may: {', '.join(names)}."] if names else []
 
 
 def said_levels(levels: Any) -> Document:

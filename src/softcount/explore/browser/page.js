@@ -12,7 +12,7 @@ function made(tag, properties = {}, ...children) {
 }
 
 function percent(share) {
-  if (share === 0 || share > 1 - 1e-9) return share ? "100 %" : "0 %";
+  if (share === 0 || share > 1 - 1e-12) return share ? "100 %" : "0 %";
   if (share > 0.9995) return "> 99.9 %";
   if (share < 0.0005) return "< 0.1 %";
   return `${(100 * share).toFixed(1)} %`;
@@ -272,8 +272,8 @@ function startPage(engine, info) {
     let said = "";
     if (sets && log !== null) {
       const share = Math.exp(log);
-      said = `Probability of this: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values" : ""}.`;
-    } else if (points) said = "An exact value has no probability of its own.";
+      said = `Probability of this: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values and documents" : ""}.`;
+    } else if (points) said = "Exact values and documents have no probability of their own.";
     at("evidence").textContent = said;
   }
 
@@ -377,12 +377,12 @@ function startPage(engine, info) {
     const row = singleCells(variables, evidence, state.asked);
     if (!row) showPrediction("It takes one value of a column: not several, and no range. Type a number into its box.");
     else if (info.asking) waiting = setTimeout(() => predicted(row), 60);
-    else showPrediction("", variables[state.asked].levels, engine.predicted(evidence, state.asked));
+    else showPrediction("", variables[state.asked].levels, engine.predicted(evidence, state.asked) ?? []);
   }
 
   function showPrediction(said, names = [], shares = []) {
-    at("predict").replaceChildren(...(said ? [made("li", { class: "quiet one" }, said)] : names.map((name, k) => {
-      const bar = made("span", { class: "push plus" });
+    at("predict").replaceChildren(...(said ? [made("li", { class: "quiet one" }, said)] : [...shares.keys()].map((k) => {
+      const [name, bar] = [names[k], made("span", { class: "push plus" })];
       bar.style.setProperty("--p", shares[k].toFixed(4));
       return made("li", {}, made("span", { class: "name" }, name), made("span", { class: "track" }, bar), made("span", { class: "share" }, percent(shares[k])));
     })));

@@ -46,6 +46,12 @@ function starEngine(doc) {
     return { possible: true, shares, logs, weights };
   }
 
+  const sober = doc.calibration && calibrated(doc.calibration);
+  const soberly = sober && ((evidence) => {
+    const logs = joint(evidence, told(evidence));
+    return logSum(logs) === -Infinity ? null : sober(Array.from(logs));
+  });
+
   /** The probability of all that is given but exact numbers and documents; null where columns were given weights. */
   function logEvidence(evidence) {
     if (!doc.dense) return null;
@@ -106,7 +112,7 @@ function starEngine(doc) {
     likeliest,
     possible: (evidence) => answer(evidence).possible,
     wordOdds: (at, text, ours, theirs) => wordOdds(columns[at - 1], text, ours, theirs, K),
-    predicted: doc.pool ? poolPredictor(doc.pool, [target, ...columns]) : null,
+    predicted: doc.pool ? poolPredictor(doc.pool, [target, ...columns]) : soberly,
     reasons: "columns",
   };
 }
