@@ -58,15 +58,22 @@ def __dir__() -> list[str]:
 
 
 def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) -> Any:
-    """A table from a file or anything tabular, encoded once and accepted wherever X is.
+    """A table from a file, several files (a list, or a pattern such as "day-*.csv") or anything tabular.
+
+    It is encoded once and accepted wherever X is.
 
     Cells in `missing` mean missing besides the usual ones; those in `only_missing` instead of them. How a file is
     written is said by `header`, `names`, `delimiter`, `decimal`, `dates`, `encoding`, `skip_lines`, `comment` and
     `file_column`, and remembered by what is fitted.
     """
+    import os
+    from pathlib import Path
+
     from softcount.table import open_table
     from softcount.table.schema import with_usual
 
+    if isinstance(path, list | tuple) and path and all(isinstance(x, str) and os.path.isfile(x) for x in path):
+        path = [Path(file) for file in path]  # files, and no documents
     words, only = ((said,) if isinstance(said, str) else tuple(said) for said in (missing, only_missing))
     return open_table(path, missing=only or with_usual(words), **how)
 

@@ -101,7 +101,10 @@ def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
     from softcount.sources.document_files import LinesSource
 
     if form.unit == "lines":
-        return from_path(data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress)))
+        encoding = form.file.encoding
+        return from_path(
+            data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress, encoding))
+        )
     return open_source(data, form.words(), form.file, progress)
 
 
@@ -132,7 +135,7 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
     """
     from softcount.sources.detect import from_path
 
-    return from_path(data, partial(_like, fitted, form, progress))
+    return from_path(data, partial(_like, fitted, form, progress), form.file.over(fitted.schema.form))
 
 
 def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, name: str) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from softcount.report.page import Page
 
 
-SUFFIXES = {".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather"}
+SUFFIXES = {
+    ".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather",
+    ".arff", ".json", ".jsonl", ".ndjson", ".db2", ".xlsx",
+}  # fmt: skip
 """Endings of data files, taken off to name the model."""
 
 EPILOG = """\b
@@ -236,10 +240,13 @@ def default_output(data: str) -> str:
 
     >>> default_output("tables/adult.csv.gz"), default_output("-"), default_output("no-such/mail/")
     ('adult.sc', 'model.sc', 'mail.sc')
+    >>> default_output("parts/day-*.csv"), default_output("shop.db::orders"), default_output("*.csv")
+    ('day.sc', 'orders.sc', 'model.sc')
     """
     if os.path.isdir(data):  # a folder's name has no ending: news.tar/ is news.tar.sc
         return f"{Path(os.path.abspath(data)).name or 'model'}.sc"
-    path = Path("model" if data == "-" else Path(data).name)
+    within = re.sub(r"[*?\[].*", "", data.rpartition("::")[2]).rstrip("-_. ")  # a table of a file, a pattern of files
+    path = Path("model" if data == "-" else Path(within).name or "model")
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
     return f"{path.name}.sc"

@@ -12,6 +12,7 @@ from softcount.errors import DataError
 if TYPE_CHECKING:
     from softcount.fitted.fitted_net import FittedNet
     from softcount.table import Key
+    from softcount.table.cell_forms import CellForm
 
 RANGE, OR, WEIGHT = "..", "|", ":"
 
@@ -48,7 +49,8 @@ def _value(fitted: FittedNet, key: Key, text: str) -> Any:
     if len(parts) > 1 and levels:
         return [levels[part] if part in levels else _refuse_level(key, part, levels) for part in parts]
     is_number = key in fitted.net.cuts or not levels
-    ends = [_number(part) for part in text.split(RANGE)]
+    spec = fitted.schema.by_key.get(key)
+    ends = [_number(part, None if spec is None else spec.written) for part in text.split(RANGE)]
     if len(ends) == 2 and all(end is not None for end in ends) and (is_number or _are_numbers(levels.values())):
         return ends[0], ends[1]
     if is_number and len(ends) == 1 and ends[0] is not None:
@@ -70,11 +72,11 @@ def _likelihood(key: Key, parts: list[str], levels: dict[str, Any]) -> dict[Any,
     return {levels[level]: float(weight or 0.0) for (level, _, _), weight in zip(pairs, weights, strict=True)}
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
+def _number(text: str, form: CellForm | None = None) -> float | None:
+    """The number that a text is, plainly or in the form of a column's cells."""
+    from softcount.table.cell_forms import number_in
+
+    value = number_in(form, text)
     return value if isfinite(value) else None
 
 

@@ -17,7 +17,16 @@ from softcount.errors import DataError, DataWarning
 from softcount.models.declared import read_kinds
 from softcount.numerics.late_scipy import sparse
 from softcount.priors import Dirichlet
-from softcount.sources.frames import TEXT, CellTypeError, is_frame, is_missing, plain_keys, text_column
+from softcount.sources.frames import (
+    TEXT,
+    CellTypeError,
+    collected,
+    is_frame,
+    is_lazy,
+    is_missing,
+    plain_keys,
+    text_column,
+)
 from softcount.table import Table, check_weights, code_labels, open_table
 from softcount.table.schema import Field, Key, Kind, Schema, with_usual
 
@@ -27,7 +36,7 @@ Answer = TypeVar("Answer")
 def is_table(X: Any) -> bool:
     """Whether X has named columns of its own: a frame, an Arrow table, a file, or an opened table."""
     named = (str, os.PathLike, Mapping, Table)
-    return isinstance(X, named) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    return isinstance(X, named) or is_frame(X) or is_lazy(X)
 
 
 def keep_settings(estimator: Any, given: Mapping[str, Any]) -> None:
@@ -73,6 +82,7 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
     Documents in a row, one string each, are the one column of a model of text.
     """
+    X = collected(X)
     documents = documents_in(estimator, X, reset)
     if documents is not None:
         return documents

@@ -154,7 +154,8 @@ class Cut(BinnedCounts):
         if len(params["edges"][0]) < 2:
             return ["nothing known"] * len(params["edges"])
         number = params["interval"][0] if "interval" in params else None
-        names = [f"{name}:" for name in interval_names(cuts_of(params["edges"][0], number).tolist())]
+        edges = cuts_of(params["edges"][0], number).tolist()
+        names = [f"{name}:" for name in interval_names(edges, setting.written)]
         shares = params["probability"] if number is None else _summed(params["probability"], {"interval": number})
         return [top_levels(row, names) for row in shares]
 

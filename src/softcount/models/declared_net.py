@@ -67,7 +67,9 @@ class DeclaredNet:
         graph = self.graph if self.shape is None else self.shape(tuple(known))
         wanted = self._wanted(known, graph)
         cuts = self._cuts(columns, wanted, chunks, schema, notes)
-        known |= {key: _level_node(key, interval_names(list(edges))) for key, edges in cuts.items()}
+        known |= {
+            key: _level_node(key, interval_names(list(edges), schema[key].written)) for key, edges in cuts.items()
+        }
         if graph is None:
             assert self.search is not None
             flat = Net(schema, Graph.of([], known), tuple(known.values()), Kernels(0), cuts, self.target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,14 @@ from softcount.errors import DataError
 from softcount.sources.archives import archive_of
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
+from softcount.sources.declared_rows import declared_source
 from softcount.sources.document_files import DocumentsSource
-from softcount.sources.file_format import FileFormat
-from softcount.sources.frames import columns_source, frame_source, is_frame
+from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
+from softcount.sources.frames import collected, columns_source, frame_source, is_frame
 from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.joined_files import JoinedSource, matching
+from softcount.sources.json_rows import json_source
+from softcount.sources.named_parts import part_source
 from softcount.sources.parquet import MAGIC, ParquetSource
 from softcount.sources.source import Source
 
@@ -25,7 +29,11 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source as it is."""
     if isinstance(data, str | os.PathLike):
         make = partial(file_source, missing=missing, form=form, progress=progress)
-        return from_path(os.fsdecode(data), make)
+        return from_path(os.fsdecode(data), make, form)
+    if isinstance(data, list | tuple) and data and all(isinstance(file, os.PathLike) for file in data):
+        make = partial(file_source, missing=missing, form=form, progress=progress)
+        return joined_files([os.fsdecode(file) for file in data], make, form)
+    data = collected(data)
     if hasattr(data, "pieces") and hasattr(data, "head"):
         source: Source = data
         return source
@@ -40,8 +48,23 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     return _array_source(_nested_array(data))
 
 
-def from_path(path: str, make: Callable[[str, str], Source]) -> Source:
-    """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source."""
+def joined_files(files: Sequence[str], make: Callable[[str, str], Source], form: FileFormat) -> Source:
+    """The rows of several files, each opened by `make`, as one table."""
+    return JoinedSource([from_path(file, make) for file in files], files, form.file_column)
+
+
+def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
+    """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source.
+
+    A pattern stands for all files that match it, and `data.db::table` for a table in a file of several.
+    """
+    files = matching(path)
+    if files or form.file_column is not None:
+        return joined_files(files or [path], make, form)
+    part = None if is_passing(path) else part_source(path)
+    if part is not None:
+        part.form = form
+        return part
     if not is_passing(path):
         return make(path, path)
     copy = spooled(path)
@@ -61,6 +84,10 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
         return DocumentsSource(archive, progress=progress)
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return ParquetSource(path, name, progress)
+    found = declared_source(path, name) or json_source(path, name, form.encoding)
+    if found is not None:
+        found.form = form
+        return found
     return CsvSource(TextFile(path, name, progress, form.encoding), missing, form)
 
 

@@ -28,16 +28,51 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
+def collected(data: Any) -> Any:
+    """A lazy frame of polars as the frame it stands for; anything else as it is."""
+    return data.collect() if is_lazy(data) else data
+
+
+def is_lazy(data: Any) -> bool:
+    """Whether data is a lazy frame of polars."""
+    return type(data).__name__ == "LazyFrame" and type(data).__module__.startswith("polars")
+
+
+def _plain_pandas(data: Any) -> Any:
+    """A frame of pandas whose periods are the times they begin at, and whose intervals are levels as they are spelt."""
+    odd = {place: kind for place, kind in enumerate(data.dtypes) if _is_odd(kind)}
+    if not odd:
+        return data
+    data = data.copy()
+    for place, kind in odd.items():
+        column = data.iloc[:, place]
+        if type(kind).__name__ == "PeriodDtype":
+            data.isetitem(place, column.dt.to_timestamp())
+        elif type(kind).__name__ == "CategoricalDtype":
+            data.isetitem(place, column.cat.rename_categories([str(level) for level in kind.categories]))
+        else:
+            data.isetitem(place, column.astype(object).map(str, na_action="ignore"))
+    return data
+
+
+def _is_odd(kind: Any) -> bool:
+    named = type(kind).__name__
+    within = getattr(kind, "categories", None) if named == "CategoricalDtype" else None
+    return named in ("PeriodDtype", "IntervalDtype") or type(getattr(within, "dtype", None)).__name__ == "IntervalDtype"
+
+
 def frame_source(data: Any) -> ArrowSource:
     """The columns of a frame; nothing is copied where its memory is Arrow's already."""
     import pyarrow as pa
 
+    if hasattr(data, "iloc") and hasattr(data, "dtypes"):
+        data = _plain_pandas(data)
     names = getattr(data, "columns", None)
     if names is not None and not callable(names):
         refuse_repeated([name for name in names if isinstance(name, str)])
     try:
         table = data if isinstance(data, pa.Table) else pa.table(data)
-    except (pa.ArrowException, ValueError, TypeError):
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return _column_by_column(data)
     refuse_repeated(table.column_names)
     table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
@@ -109,7 +144,7 @@ def arrow_column(key: Key, column: Any) -> Any:
     if is_frame(column) and not isinstance(column, np.ndarray):
         try:
             return pa.chunked_array(column)
-        except (pa.ArrowException, ValueError, TypeError):
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
             pass
     values = column if isinstance(column, np.ndarray) else _object_array(column)
     if values.ndim != 1:
@@ -152,7 +187,7 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     kinds = {type(cell) for cell in cells}
     if kinds <= {str, type(None)}:
         return text_of(cells)
-    if len(kinds) == 1 and kinds <= {bool, int, float}:
+    if kinds in ({bool}, {float}) or (kinds == {int} and _fit_in_64_bits(cells)):
         return arrow_of(np.array(cells))
     try:
         return pa.array(cells)
@@ -161,7 +196,17 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     _refuse_odd(key, cells)
     if str in kinds:
         return text_of([None if cell is None else str(cell) for cell in cells])
-    return pa.array([None if cell is None else float(cell) for cell in cells])
+    try:
+        return pa.array([None if cell is None else float(cell) for cell in cells])
+    except OverflowError:
+        raise DataError(
+            f"{wording.column(key)} holds a whole number that is too large even for a float. Give it as text if it is "
+            f"a name, or leave it out: {wording.declare(key, 'ignore')}"
+        ) from None
+
+
+def _fit_in_64_bits(cells: Sequence[int]) -> bool:
+    return not cells or (max(cells) < 2**63 and min(cells) >= -(2**63))
 
 
 def _simple(cell: Any) -> Any:
@@ -214,7 +259,7 @@ def _arrow_series(data: Any) -> Any:
         return data
     try:
         return pa.chunked_array(data)
-    except (pa.ArrowException, ValueError, TypeError):
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return _strings(list(data))
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from softcount.numerics.late_scipy import xlogy
+from softcount.table.cell_forms import CellForm, as_cell, is_plain
 
 MOST_INTERVALS = 5
 """Intervals of equal count that a column is cut into where nobody says how many."""
@@ -120,13 +121,13 @@ def _bits(counts: np.ndarray) -> np.ndarray:
     return np.asarray((xlogy(totals, totals) - xlogy(counts, counts).sum(axis=1)) / np.log(2.0))
 
 
-def interval_names(edges: Sequence[float]) -> tuple[str, ...]:
-    """What the intervals between cuts are called.
+def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
+    """What the intervals between cuts are called, in the form of the column's cells.
 
     >>> interval_names([1.5, 20.0])
     ('<= 1.5', '1.5 to 20', '> 20')
     """
-    spelt = [f"{edge:.6g}" for edge in edges]
+    spelt = [f"{edge:.6g}" if is_plain(form) else str(as_cell(form, float(edge))) for edge in edges]
     if len(set(spelt)) < len(spelt):
         spelt = [repr(float(edge)) for edge in edges]
     if not spelt:

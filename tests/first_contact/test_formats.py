@@ -1,0 +1,182 @@
+"""ARFF, JSON, SQLite, AutoClass, Excel, several files, and odd columns of frames: taken, or refused in a clear line."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import softcount
+from softcount.cli import main
+from softcount.errors import DataError
+from table.reading import cells, read_table
+
+ROWS = [{"size": 1.5 + n % 7, "colour": "red" if n % 3 else "dark blue", "n": n % 4} for n in range(40)]
+
+
+def kinds(data: Any, **how: Any) -> dict[Any, str]:
+    return {spec.key: spec.kind.value for spec in softcount.read(data, **how).schema.fields}
+
+
+def shell(*words: object) -> dict[str, Any]:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+EXPECTED = kinds(pd.DataFrame(ROWS))
+
+
+def arff(path: Path) -> str:
+    lines = [f"{row['size']}, '{row['colour']}', {row['n']}" for row in ROWS]
+    head = "% a comment\n@RELATION 'paint'\n@attribute size numeric\n@attribute n integer\n".splitlines(keepends=True)
+    head.insert(3, "@attribute 'colour' {red, 'dark blue'}\n")
+    path.write_text("".join(head) + "\n@data\n" + "\n".join(lines) + "\n?, ?, 3\n")
+    return str(path)
+
+
+def json_lines(path: Path) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*ROWS, {"size": None, "n": 3}]))
+    return str(path)
+
+
+def json_list(path: Path) -> str:
+    path.write_text(json.dumps([*ROWS, {"n": 3}], indent=1))
+    return str(path)
+
+
+def database(path: Path) -> str:
+    with sqlite3.connect(path) as base:
+        base.execute('CREATE TABLE "my ""paint" (size REAL, colour TEXT, n INTEGER)')
+        base.execute("CREATE TABLE other (x INTEGER)")
+        rows = [tuple(row.values()) for row in [*ROWS, {"size": None, "colour": None, "n": 3}]]
+        base.executemany('INSERT INTO "my ""paint" VALUES (?, ?, ?)', rows)
+    return f'{path}::my "paint'
+
+
+def workbook(path: Path) -> str:
+    pytest.importorskip("openpyxl")
+    pd.DataFrame([*ROWS, {"n": 3}]).to_excel(path.with_suffix(".xlsx"), index=False)
+    return str(path.with_suffix(".xlsx"))
+
+
+@pytest.mark.parametrize("write", [arff, json_lines, json_list, database, workbook])
+def test_a_table_is_the_same_in_whatever_file(write: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.data")
+    found = read_table(softcount.read(path))
+    assert found.kinds == EXPECTED
+    assert cells(found, "colour") == [*(row["colour"] for row in ROWS), None]
+    assert found.table.missing["size"] == 1
+    told = shell("schema", path, "--json")
+    assert {x["column"]: x["kind"] for x in told["columns"]} == EXPECTED and told["rows"] == 41
+
+
+def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
+    model = tmp_path / "m.sc"
+    run = CliRunner().invoke(main, ["fit", database(tmp_path / "a.db"), "--target", "colour", "-o", str(model)])
+    assert run.exit_code == 0, run.output
+    told = [CliRunner().invoke(main, ["predict", str(model), write(tmp_path / name)]).stdout
+            for write, name in ((arff, "a.arff"), (json_lines, "a.jsonl"))]  # fmt: skip
+    assert told[0] == told[1] and len(told[0].splitlines()) == 42
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("t.arff", "@relation t\n@attribute a numeric\n@data\nx\n", "'a', line 4 of .* is no number"),
+        ("t.arff", "@relation t\n@attribute a numeric\n@data\n1,2\n", "line 4 .* has 2 cells where it declares 1"),
+        ("t.arff", "@relation t\n@attribute a numeric\n", "without @data"),
+        ("t.arff", "@relation t\n@attribute a numeric\n@data\n{0 1}\n", "sparse"),
+        ("t.jsonl", '{"a": 1}\n{"a": 2\n', "line 2 .* is no JSON"),
+        ("t.jsonl", '{"a": 1}\n[3]\n', "line 2 .* not a row"),
+        ("t.json", '[{"a": 1}, 3]', "row 2 .* not one with names"),
+        ("t.db2", "1 2\n", "needs its header beside it"),
+    ],
+)
+def test_a_broken_file_is_refused_by_its_line(name: str, content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=said):
+        softcount.read(tmp_path / name)
+
+
+def test_a_table_of_a_database_must_be_one(tmp_path: Path) -> None:
+    database(tmp_path / "a.db")
+    with pytest.raises(DataError, match=r"has 2 tables: .*Name one: .*a\.db::"):
+        softcount.read(tmp_path / "a.db")
+    with pytest.raises(DataError, match="there is no table 'paint'"):
+        softcount.read(f"{tmp_path / 'a.db'}::paint")
+
+
+def test_autoclass_files_say_what_their_columns_are(tmp_path: Path) -> None:
+    (tmp_path / "a.hd2").write_text(
+        "!#; AutoClass C header file\nnum_db2_format_defs 1\nnumber_of_attributes 3\n"
+        '0 dummy nil "case number"\n1 discrete nominal colour range 2\n'
+        "2 real scalar weight zero_point 0.0 rel_error 0.01\n"
+    )
+    (tmp_path / "a.db2").write_text(
+        "; by hand\n" + "".join(f"{n} c{n % 2} {1.5 + n % 5}\n" for n in range(20)) + "9 ? ?\n"
+    )
+    found = read_table(softcount.read(tmp_path / "a.db2"))
+    assert found.kinds == {"case number": "identifier", "colour": "categorical", "weight": "positive"}
+    assert found.used == ["colour", "weight"] and found.table.missing == {"colour": 1, "weight": 1}
+
+
+def parts(folder: Path) -> list[str]:
+    for place, letter in enumerate("ab"):
+        rows = "".join(f"{n + place}.5,{letter}\n" for n in range(30))
+        (folder / f"day-{place}.csv").write_text(
+            f"x,who\n{rows}" if not place else "who,x\n" + "".join(f"{letter},{n + place}.5\n" for n in range(30))
+        )
+    return [str(folder / f"day-{place}.csv") for place in range(2)]
+
+
+def test_several_files_are_one_table_whatever_the_order_of_their_columns(tmp_path: Path) -> None:
+    files = parts(tmp_path)
+    joined = read_table(softcount.read(str(tmp_path / "day-*.csv")))
+    assert cells(joined, "x") == [n + 0.5 for n in range(30)] + [n + 1.5 for n in range(30)]
+    assert cells(joined, "who") == ["a"] * 30 + ["b"] * 30
+    listed = read_table(softcount.read(files, file_column="file"))
+    assert cells(listed, "file") == ["day-0.csv"] * 30 + ["day-1.csv"] * 30
+    assert shell("schema", tmp_path / "day-*.csv", "--json")["rows"] == 60
+    one = softcount.NaiveBayes().fit(softcount.read(files), "who")
+    assert len(one.predict(str(tmp_path / "day-*.csv"))) == 60
+
+
+def test_files_of_one_table_have_the_same_columns(tmp_path: Path) -> None:
+    parts(tmp_path)
+    (tmp_path / "day-2.csv").write_text("x,whom\n1.5,c\n")
+    with pytest.raises(DataError, match=r"day-2\.csv lacks 'who' and has 'whom' more, compared with .*day-0\.csv"):
+        softcount.read(str(tmp_path / "day-*.csv"))
+    with pytest.raises(DataError, match="no file matches"):
+        softcount.read(str(tmp_path / "night-*.csv"))
+
+
+def test_odd_columns_of_frames_are_taken() -> None:
+    values = np.arange(60) % 13 / 2
+    frame = pd.DataFrame({
+        "cut": pd.cut(values, [-1, 2, 4, 9]),
+        "month": pd.period_range("2020-01", periods=60, freq="M"),
+        "exact": [decimal.Decimal(n) / 4 for n in range(60)],
+        "large": [10**20 + n % 7 * 10**19 for n in range(60)],
+        "y": values,
+    })  # fmt: skip
+    found = kinds(frame)
+    assert found["cut"] == "categorical" and found["month"] == found["exact"] == "real"
+    assert softcount.Mixture(2, random_state=0).fit(frame).sample(3).num_rows == 3
+    with pytest.raises(DataError, match="'x' holds a whole number that is too large"):
+        softcount.read({"x": [10**400, 1, 2]})
+
+
+def test_a_lazy_frame_is_collected() -> None:
+    lazy = pl.LazyFrame({"x": [n / 3 for n in range(30)], "y": ["a", "b", "c"] * 10})
+    model = softcount.NaiveBayes().fit(lazy, "y")
+    assert len(model.predict(lazy)) == 30
