@@ -284,7 +284,7 @@ class FittedNet(Learned):
     def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Levels | Answer:
         if self.is_number(of):
             number = self.number(of)
-            return Answer(self._shares(number, evidence)[0], *number.spread(ready))
+            return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
         shares = self._sound(self.questions.posterior([self._discrete(of)], evidence)[0])
         return dict(zip(self.levels[of], map(float, shares), strict=True))
 
