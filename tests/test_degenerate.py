@@ -139,3 +139,14 @@ def test_pixels_that_are_always_empty_in_a_class_are_no_spike():
     assert not any("no maximum" in note for note in ours.notes_)
     for model in (ours, theirs):
         assert np.bincount(model.predict(X), minlength=10).min() > 10
+
+
+def test_a_width_that_all_classes_share_is_mended_by_the_small_class_that_made_it_narrow() -> None:
+    """One row alone differs in the last column: a class of it leaves that column no width in any class."""
+    rng = np.random.default_rng(0)
+    middles = rng.normal(0.0, 30.0, (4, 3))
+    rows = np.concatenate([rng.normal(middle, 1.0, (80, 3)) for middle in middles])
+    X = np.column_stack([rows, np.zeros(len(rows))])
+    X[0, 3] = 50.0
+    model = sc.GaussianMixture(4, "tied", n_init=3, random_state=0, n_jobs=1).fit(X)
+    assert sorted(np.bincount(model.predict(X)).tolist()) == [80, 80, 80, 80]

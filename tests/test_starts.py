@@ -17,8 +17,9 @@ from softcount.learn.groups import Starts, fit_groups, fit_prepared
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import prepare
 from softcount.learn.rules import Stop
-from softcount.learn.sketch import SKETCH_ROWS, distances, sketch
+from softcount.learn.sketch import SKETCH_ROWS, Measures, distances, sketch
 from softcount.learn.start import INITS, linked, seed_rows
+from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
 from softcount.table import Chunk, open_table
 
@@ -53,6 +54,31 @@ def test_seeds_are_drawn_by_weight_times_squared_distance() -> None:
     assert sum(law.values()) == pytest.approx(1.0)
     assert set(drawn) <= set(pairs)
     assert chisquare([drawn[pair] for pair in pairs], [6000 * law[pair] for pair in pairs]).pvalue > 1e-3
+
+
+def test_columns_that_share_a_width_are_compared_in_one_unit() -> None:
+    """For spherical classes a column a hundred times as wide is a hundred times as far, whatever its deviation."""
+    wide = np.random.default_rng(0).normal(size=(30, 3)) * [1.0, 100.0, 7.0]
+    chunk = chunk_of(wide)
+    rows = sketch([chunk], Measures(in_one_unit=[[0, 1]]))
+    order = np.argsort(rows.chunk.reals[:, 0])
+    given = wide[np.argsort(wide[:, 0])]
+    steps, own = np.diff(rows.points[order], axis=0), np.diff(given, axis=0)
+    unit = np.sqrt(np.mean(wide[:, :2].var(axis=0)))
+    np.testing.assert_allclose(steps[:, :2], own[:, :2] / unit, rtol=1e-9)
+    np.testing.assert_allclose(steps[:, 2], own[:, 2] / wide[:, 2].std(), rtol=1e-9)
+
+
+def test_spherical_classes_are_seeded_in_the_units_of_the_table() -> None:
+    """Two far blobs along a wide column, and a narrow column of noise: a standardised one would hide them."""
+    rng = np.random.default_rng(1)
+    apart = np.concatenate([rng.normal(0.0, 1.0, 60), rng.normal(1000.0, 1.0, 6)])
+    X = np.column_stack([apart, *rng.normal(0.0, 1e-3, (20, 66))])
+    with Threads(1) as threads:
+        prepared = prepare(open_table(X), Plan(declared=read_kinds(sc.Normal("columns"))), threads)
+    drawn = [seed_rows(prepared.sketch, 2, np.random.default_rng(seed)) for seed in range(40)]
+    places = prepared.sketch.chunk.reals[:, 0] > 500
+    assert all(places[a] != places[b] for a, b in drawn)
 
 
 def test_known_rows_seed_their_own_classes() -> None:

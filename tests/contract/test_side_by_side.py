@@ -106,7 +106,7 @@ def test_a_race_never_falls_and_is_no_lower_than_plain_maps(example: Example) ->
     assert (leaping.heights >= plain.heights - 1e-6 * np.abs(plain.heights)).all()
 
 
-def test_sets_may_be_left_out_on_the_way() -> None:
+def two_blobs() -> tuple[SideBySide, list[Params]]:
     rng = np.random.default_rng(0)
     table = open_table(np.concatenate([rng.normal(size=(40, 2)), rng.normal(6.0, 1.0, (40, 2))]))
     plan = Plan(prior=1.0, stop=Stop(accelerate=True))
@@ -116,7 +116,36 @@ def test_sets_may_be_left_out_on_the_way() -> None:
         imagined = task.searched(())[1]
     many = prepared.side_by_side(task.model, imagined)
     assert many is not None
-    races = [Race(many, many.together(sets_of(task, imagined)), np.arange(SETS), Stop(accelerate=True)) for _ in "ab"]
+    return many, sets_of(task, imagined)
+
+
+def test_sets_may_join_on_the_way_and_go_as_if_they_had_started_then() -> None:
+    many, sets = two_blobs()
+    late, early = Race(many, many.together(sets[2:]), np.arange(2), Stop(accelerate=True)), many.together(sets[:2])
+    race = Race(many, early, np.arange(2), Stop(accelerate=True))
+    race.run(5)
+    race.join(many.together(sets[2:]), np.array([7, 8]))
+    race.run(9)
+    late.run(9)
+    assert race.owners.tolist() == [0, 1, 7, 8] and race.met[3] == frozenset({8})
+    np.testing.assert_allclose(np.array(race.traces)[5:, 2:], np.array(late.traces), rtol=1e-12)
+    assert np.isneginf(np.array(race.traces)[:5, 2:]).all() and (race.hopes(10.0) >= race.heights).all()
+
+
+def test_sets_may_join_a_race_that_all_others_have_left() -> None:
+    many, sets = two_blobs()
+    race, alone = (Race(many, many.together(sets[:2]), np.arange(2), Stop(accelerate=True)) for _ in "ab")
+    race.run(3)
+    race.keep(np.zeros(0, dtype=int))
+    race.join(many.together(sets[:2]), np.arange(2))
+    race.run(6)
+    alone.run(6)
+    np.testing.assert_allclose(race.heights, alone.heights, rtol=1e-12)
+
+
+def test_sets_may_be_left_out_on_the_way() -> None:
+    many, sets = two_blobs()
+    races = [Race(many, many.together(sets), np.arange(SETS), Stop(accelerate=True)) for _ in "ab"]
     for race in races:
         race.run(5)
     races[1].keep(np.array([2, 0]))

@@ -522,7 +522,7 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
     if not low.any():
         return covariance
     values, vectors = np.linalg.eigh(within[low])
-    clipped = np.einsum("...ij,...j,...kj->...ik", vectors, np.maximum(values, floor), vectors)
+    clipped = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     moved = covariance.copy()
     moved[low] = clipped * np.broadcast_to(outer, covariance.shape)[low]
     return moved
@@ -530,10 +530,16 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
 
 def _below(matrices: np.ndarray, floor: float) -> np.ndarray:
     """Which matrices have an eigenvalue below the floor: a Cholesky factor tells in a tenth of the time."""
-    lifted = matrices - (1.0 - SLACK) * floor * np.eye(matrices.shape[-1])
-    if _has_root(lifted):
+    return _rootless(matrices - (1.0 - SLACK) * floor * np.eye(matrices.shape[-1]))
+
+
+def _rootless(matrices: np.ndarray) -> np.ndarray:
+    """Which matrices have no Cholesky factor: a quarter of them at a time where some have none."""
+    if _has_root(matrices):
         return np.zeros(len(matrices), dtype=bool)
-    return np.array([not _has_root(matrix) for matrix in lifted])
+    if len(matrices) == 1:
+        return np.ones(1, dtype=bool)
+    return np.concatenate([_rootless(part) for part in np.array_split(matrices, min(4, len(matrices)))])
 
 
 def _has_root(matrices: np.ndarray) -> bool:

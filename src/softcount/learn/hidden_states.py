@@ -15,7 +15,7 @@ from softcount.learn.degenerate import as_rows, dead, spikes, starved, with_floo
 from softcount.learn.groups import search_notes
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, absent, cells_of, climb_facts, degenerate_notes, plug, retyping, stopped_notes
-from softcount.learn.prepare import MIXTURE_FLOOR, count_equally, empty_notes, read_all, with_blanks
+from softcount.learn.prepare import MIXTURE_FLOOR, count_equally, empty_notes, measures_of, read_all, with_blanks
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.sketch import Sketch, sketch
 from softcount.learn.start import entropy
@@ -84,10 +84,7 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
     refuse_scores(one.leaves, "is not for states to be found")
     refuse_unknown(one.leaves, "is not for states to be found", "")
     one = with_blanks(one, chunks)
-    places = settled.schema.stored("reals")
-    logs = {leaf.key for leaf in one.leaves if leaf.family.logged}
-    logged = [place for place, spec in enumerate(places) if spec.key in logs]
-    rows = sketch(chunks, logged, marked=table.bag_width is None)
+    rows = sketch(chunks, measures_of(one, settled.schema), marked=table.bag_width is None)
     one = one.with_leaves(with_floors(one.leaves, settled.schema, rows))
     whole = [sequences.bordered(chunk) for chunk in chunks]
     return StepRows(sequences, table, settled, whole, one, rows, settled.classes or None)

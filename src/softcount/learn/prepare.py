@@ -15,7 +15,7 @@ from softcount.errors import DataError
 from softcount.families import How
 from softcount.learn.degenerate import with_floors
 from softcount.learn.plan import Plan, cells_of, retyping
-from softcount.learn.sketch import Sketch, sketch
+from softcount.learn.sketch import Measures, Sketch, sketch
 from softcount.models.align import Older
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, refuse_scores, refuse_unknown
@@ -127,7 +127,9 @@ class Prepared:
     def sketch(self) -> Sketch:
         """The table's distinct rows, or a sample of them; made when first asked for."""
         if "sketch" not in self.kept:
-            self.kept["sketch"] = sketch(self.chunks, self._logged, marked=self.table.bag_width is None)
+            self.kept["sketch"] = sketch(
+                self.chunks, measures_of(self.one, self.settled.schema), marked=self.table.bag_width is None
+            )
         found: Sketch = self.kept["sketch"]
         return found
 
@@ -152,14 +154,19 @@ class Prepared:
         return self.kept["products"]
 
     @property
-    def _logged(self) -> list[int]:
-        """Places of the columns whose logarithms are modelled."""
-        logs = {leaf.key for leaf in self.one.leaves if leaf.family.logged}
-        return [place for place, spec in enumerate(self.settled.schema.stored("reals")) if spec.key in logs]
-
-    @property
     def notes(self) -> list[str]:
         return [*self.table.notes, *self.settled.notes]
+
+
+def measures_of(model: ClassModel, schema: Schema) -> Measures:
+    """Columns whose logarithms are modelled, and lots of columns that share a width and so a unit."""
+    place = {spec.key: number for number, spec in enumerate(schema.stored("reals"))}
+    logged = [place[leaf.key] for leaf in model.leaves if leaf.family.logged and leaf.key in place]
+    lots: dict[Any, list[int]] = {}
+    for leaf in model.leaves:
+        if leaf.family.shared_by_columns and leaf.key in place:
+            lots.setdefault(leaf.family, []).append(place[leaf.key])
+    return Measures(logged, list(lots.values()))
 
 
 def prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from softcount.learn.rules import Stop
+from softcount.learn.rules import AT_MOST, DEEPER, IN_A_ROW, Stop
 from softcount.models.nodes import Params
 from softcount.models.side_by_side import SideBySide, Statistics
 
@@ -28,7 +28,6 @@ FADING = 0.9
 """What is left, pass by pass, of how slow a set has been: after a refused leap the next ones know little."""
 OFTEN = 4
 """Passes after which coordinates are weighed anew."""
-CALM = 2
 
 
 class Race:
@@ -138,13 +137,15 @@ class Race:
         self._last = points, steps, higher
 
     def _rest(self, square: np.ndarray, stretch: np.ndarray, ready: np.ndarray) -> None:
-        """Sets whose gain still to come is little twice in a row have arrived."""
+        """Sets whose gain still to come is little twice in a row have arrived. The last one left must be as sure of it
+        as the exact climb, whose passes cost several times as much."""
         self._slowness = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
         with np.errstate(invalid="ignore"):
             sure = 0.5 * self.mass * square / np.maximum(1.0, np.abs(self.heights - self.units))
             little = ready & (sure * self._slowness <= self.tol) | (sure <= NOTHING * self.tol)
         self._calm = np.where(little, self._calm + 1, 0)
-        self.arrived |= self._calm >= CALM
+        deep = sure * self._slowness * DEEPER <= self.tol
+        self.arrived |= self._calm >= np.where(deep | (self.sets > 1), IN_A_ROW, AT_MOST)
 
     def _leap(self, there: np.ndarray, which: np.ndarray) -> None:
         """Try these places next, of the other sets what their maps came to."""
@@ -188,12 +189,39 @@ class Race:
         if many.rows.weights.ndim > 1:
             self.many = many.weighed(many.rows.weights[places])
 
+    def join(self, params: Params, owners: np.ndarray) -> None:
+        """Further sets enter the race, which know nothing yet of the way."""
+        new = len(owners)
+        self.here, self.mapped, self.upcoming = (
+            self.many.joined(before, params) for before in (self.here, self.mapped, self.upcoming)
+        )
+        self.statistics = self.many.with_room(self.statistics, new)
+        self.owners, self.met = np.append(self.owners, owners), self.met + [frozenset({int(each)}) for each in owners]
+        self.heights, self.arrived = _longer(self.heights, new, -np.inf), _longer(self.arrived, new)
+        self._slowness, self._longest = _longer(self._slowness, new), _longer(self._longest, new, 4.0)
+        self._leapt, self._calm = _longer(self._leapt, new), _longer(self._calm, new)
+        self.traces = [_longer(heights, new, -np.inf) for heights in self.traces]
+        for kept in (self._turns, self._moves, self._known):
+            kept[:] = [_longer(part, new) for part in kept]
+        if self._last is not None:
+            points, steps, known = self._last
+            self._last = _longer(points, new), _longer(steps, new), _longer(known, new)
+        self._vectors = None
+
     def hopes(self, patience: float) -> np.ndarray:
-        """An objective that each set may still reach: so many times what its last four passes brought."""
+        """An objective that each set may still reach: so many times what its last four passes brought.
+
+        Of a set that has not made so many there is no telling.
+        """
         before = self.traces[max(0, len(self.traces) - 5)]
         with np.errstate(invalid="ignore"):
-            gain = np.where(self.arrived | ~np.isfinite(before), 0.0, self.heights - before)
+            gain = np.where(self.arrived, 0.0, self.heights - before)
         return np.asarray(self.heights + patience * gain)
+
+
+def _longer(values: np.ndarray, more: int, filled: float = 0.0) -> np.ndarray:
+    """The values with more of them at the end."""
+    return np.concatenate([values, np.full((more, *values.shape[1:]), filled, dtype=values.dtype)])
 
 
 def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:

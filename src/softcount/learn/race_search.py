@@ -18,13 +18,13 @@ from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, a
 from softcount.models.nodes import Params
 from softcount.models.side_by_side import SideBySide
 
-STAGES = (12, 20, 30, 45, 60, 100, 200)
+STAGES = (9, 12, 16, 20, 25, 30, 38, 45, 60, 80, 100, 150, 200)
 """Passes after which sets are compared."""
 PATIENT, IMPATIENT = 40.0, 10.0
 """Times what its last four passes brought that a set may lack to the best: of 24 fits 3 end lower with ten than with
 forty, and 3 lower with forty than with a thousand."""
-COSTLY = 1 << 20
-"""Cells of features times groups from which on a pass takes longer than waiting is worth."""
+COSTLY = 1 << 19
+"""Cells a set from which on a pass takes longer than waiting is worth."""
 ASTRAY = 1e-6
 """Of an objective, by which one of plain doubles may differ from that with all digits."""
 
@@ -43,6 +43,8 @@ class RaceSearch(Search):
     rough: bool = False
     one_each: bool = False
     given_up: set[int] = field(default_factory=set)
+    mended: set[int] = field(default_factory=set)
+    spoilt_runs: list[StartRun] = field(default_factory=list)
     astray: bool = False
 
     def best(self, many: SideBySide, params: Params, owners: np.ndarray) -> SearchResult | None:
@@ -68,63 +70,56 @@ class RaceSearch(Search):
         return self.tried - len(owners_of(run for run in self.runs if not run.spoilt) | self.given_up)
 
     def _race_all(self, many: SideBySide, params: Params, owners: np.ndarray) -> None:
-        """All sets raced; those of starts that met nothing but spikes are mended and raced once more."""
-        spoilt = self._raced(many, params, owners)
-        saved = owners_of(self.runs) | self.given_up
-        hopeless = [run for run in spoilt if not run.owners <= saved]
-        if hopeless and self.mend_sets is not None:
-            mended = self.mend_sets([run.reached for run in hopeless])
-            spoilt += self._raced(many, mended, np.array([run.number for run in hopeless]))
-        self.runs += spoilt
-
-    def _raced(self, many: SideBySide, params: Params, owners: np.ndarray) -> list[StartRun]:
-        """Race until all have arrived or been given up; the sound ones join the runs, the spoilt are handed back."""
+        """Race until all have arrived or been given up; sound sets come first among the runs, spoilt ones follow."""
         race, most = Race(many, params, owners, self.plan.stop), self.plan.stop.max_iter + 1
         race.watch = self._tell
-        spoilt: list[StartRun] = []
         try:
             race.run(min(FEW, most), plain=True)
             race.measured(self.ground.units(many.counts(race.statistics, 0)))
             if self.one_each:
                 race.keep(best_of_each(race.owners, race.heights))
-            for limit in STAGES:
+            for limit in (*STAGES, most):
                 race.run(min(limit, most) - race.passes)
-                spoilt += self._sorted_out(race)
+                self._sort_out(race)
                 if race.arrived.all():
                     break
         finally:
             if race.passes:
                 ends = np.flatnonzero(np.isfinite(race.heights)).tolist()
                 self.runs += [self._run_of(race, place, False) for place in ends]
-        return spoilt
+            self.runs += self.spoilt_runs
 
-    def _sorted_out(self, race: Race) -> list[StartRun]:
+    def _sort_out(self, race: Race) -> None:
         """Take out of the race what is spoilt, has come to the same place as another, or has no hope."""
         bad = self.spoilt_sets(race)
         on = first_of_each(race, bad) & np.isfinite(race.heights)
         sound = on & ~bad
-        reached = [run.reached.objective for run in self.runs if not run.spoilt]
-        going = sound & (
-            race.hopes(IMPATIENT if self.rough else PATIENT)
-            >= race.heights[sound].max(initial=max(reached, default=-np.inf))
-        )
+        going = sound & (race.hopes(self._patience(race)) >= race.heights[sound].max(initial=-np.inf))
         self.given_up |= {owner for place in np.flatnonzero(sound & ~going) for owner in race.met[place]}
         spoilt = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
         race.keep(np.flatnonzero(going))
-        return spoilt
+        self.spoilt_runs += spoilt
+        self._mend(race, spoilt)
+
+    def _mend(self, race: Race, spoilt: Sequence[StartRun]) -> None:
+        """Starts that met nothing but spikes enter the race once more, mended."""
+        saved = self.given_up.union(self.mended, *race.met)
+        hopeless = [run for run in spoilt if not run.owners <= saved]
+        if hopeless and self.mend_sets is not None and race.passes <= self.plan.stop.max_iter:
+            race.join(self.mend_sets([run.reached for run in hopeless]), np.array([run.number for run in hopeless]))
+            self.mended |= owners_of(hopeless)
 
     def _patience(self, race: Race) -> float:
-        costly = race.many.rows.features.size * race.many.model.groups > COSTLY
-        return IMPATIENT if self.rough or costly else PATIENT
+        return IMPATIENT if self.rough or race.many.work > COSTLY else PATIENT
 
     def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
         """A set of a race as a run by itself."""
         params, height = race.many.one(race.here, place), float(race.heights[place])
         counts = race.many.counts(race.statistics, place, height - self.ground.log_prior(params))
-        trace = [float(heights[place]) for heights in race.traces]
+        trace = [float(heights[place]) for heights in race.traces if np.isfinite(heights[place])]
         reached = Climb(params, counts, trace, converged=False, units=race.units)
         met = race.met[place]
-        return StartRun(reached, self.ground, min(met), race.passes - 1, met, spoilt)
+        return StartRun(reached, self.ground, min(met), len(trace) - 1, met, spoilt)
 
     def _tell(self, race: Race) -> None:
         """Tell where every set is, the one ahead last."""

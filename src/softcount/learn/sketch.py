@@ -51,14 +51,26 @@ class Sketch:
         return replace(self.chunk, weights=self.weights * (self.mass / self.weights.sum()))
 
 
-def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = (), marked: bool = False) -> Sketch:
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """How numbers are compared, by their places: `logged` ones by their logarithms, each lot of those `in_one_unit` as
+    they are beside each other, all others in deviations of their own column."""
+
+    logged: Sequence[int] = ()
+    in_one_unit: Sequence[Sequence[int]] = ()
+
+
+AS_THEY_ARE = Measures()
+
+
+def sketch(chunks: Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
     """The table's distinct rows, or a sample of them that no order of rows can change.
 
-    Numbers in the places `logged` are compared by their logarithms. Rows of different known classes are distinct. Where
+    Rows of different known classes are distinct. Where
     sparse blocks are `marked`, they are text, and their first column says whether there is a document.
     """
     if chunks[0].bags:
-        return _bag_sketch(chunks, logged, marked)
+        return _bag_sketch(chunks, measures, marked)
     kept = _as_bytes(chunks[0])[:0]
     weights, mass, limit = np.zeros(0), 0.0, LARGEST
     for chunk in chunks:
@@ -74,7 +86,7 @@ def sketch(chunks: Sequence[Chunk], logged: Sequence[int] = (), marked: bool = F
     if not len(kept):
         raise DataError("the table has no rows with weight.")
     chunk = _decoded(kept, weights, chunks[0])
-    return Sketch(chunk, *_coordinates(chunk, logged), mass, limit == LARGEST)
+    return Sketch(chunk, *_coordinates(chunk, measures), mass, limit == LARGEST)
 
 
 def _as_bytes(chunk: Chunk) -> np.ndarray:
@@ -100,7 +112,7 @@ def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np
     return distinct[chosen], summed[chosen], marks[chosen].max()
 
 
-def _bag_sketch(chunks: Sequence[Chunk], logged: Sequence[int], marked: bool) -> Sketch:
+def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sketch:
     """Distinct rows that hold sparse blocks, in the order of a hash of their content."""
     marks = np.concatenate([_content(chunk) for chunk in chunks])
     weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
@@ -112,7 +124,7 @@ def _bag_sketch(chunks: Sequence[Chunk], logged: Sequence[int], marked: bool) ->
     keep = heavy[:SKETCH_ROWS]
     chunk = _taken(chunks, first[keep], summed[keep])
     texts = tuple(_roots(bag, marked) for bag in chunk.bags)
-    return Sketch(chunk, *_coordinates(chunk, logged), float(weights.sum()), len(keep) == len(heavy), texts)
+    return Sketch(chunk, *_coordinates(chunk, measures), float(weights.sum()), len(keep) == len(heavy), texts)
 
 
 def _content(chunk: Chunk) -> np.ndarray:
@@ -204,10 +216,11 @@ def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
     )
 
 
-def _coordinates(chunk: Chunk, logged: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarray]:
     """Standardised numbers beside level codes (compared as equal or not), and where they are present."""
     reals = chunk.reals.copy()
-    reals[:, list(logged)] = np.log(reals[:, list(logged)])
+    logged = list(measures.logged)
+    reals[:, logged] = np.log(reals[:, logged])
     assert chunk.weights is not None
     there = ~np.isnan(reals)
     weight = np.where(there, chunk.weights[:, None], 0.0)
@@ -218,9 +231,19 @@ def _coordinates(chunk: Chunk, logged: Sequence[int]) -> tuple[np.ndarray, np.nd
     moved = moved / np.where(top > 0, top, 1.0)
     mean = (weight * moved).sum(axis=0) / mass
     spread = np.sqrt((weight * (moved - mean) ** 2).sum(axis=0) / mass)
+    for lot in map(list, measures.in_one_unit):
+        spread[lot] = _together(spread[lot], top[lot])
     points = np.where(there, (moved - mean) / np.where(spread > 0, spread, 1.0), 0.0)
     codes = np.concatenate([chunk.codes.astype(float), chunk.wide.astype(float)], axis=1)
     return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
+
+
+def _together(spread: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """What columns that are so many units of their own wide are divided by where all are to be measured alike."""
+    largest = units.max()
+    share = units / largest if largest > 0 else np.ones(len(units))
+    whole = np.sqrt(np.mean((spread * share) ** 2))
+    return np.asarray(whole / np.where(share > 0, share, 1.0))
 
 
 def distances(sketch: Sketch, seed: int) -> np.ndarray:

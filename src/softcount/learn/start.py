@@ -61,10 +61,11 @@ def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int
 
 def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
     """(groups x starts x rows) memberships to start from; rows of known class belong to it whatever was drawn."""
-    if init != "k-means++":
+    if init not in ("k-means++", "k-means"):
         one_by_one = [drawn_memberships(sketch, groups, init, rng) for rng in rngs]
         return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
-    members = nearest_members(seeds(sketch, groups, rngs)[1])
+    far = seeds(sketch, groups, rngs)[1]
+    members = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
     labels = sketch.chunk.labels
     if labels is not None:
         known = labels >= 0
@@ -88,7 +89,7 @@ def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Gen
     elif init == "agglomerative":
         members = mostly(linked(sketch, groups, rng), groups)
     elif init == "k-means":
-        members = nearest_members(moved_centres(sketch, groups, rng).T).T
+        members = nearest_members(moved_centres(sketch, seeds(sketch, groups, [rng])[1])[:, 0]).T
     else:
         members = nearest_members(seeds(sketch, groups, [rng])[1][:, 0]).T
     return pinned(members, sketch.chunk.labels)
@@ -109,13 +110,23 @@ def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
     return members
 
 
-def moved_centres(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """(rows x groups) distances to k-means++ seeds that a few steps of k-means have moved."""
-    from softcount.learn.kmeans.fit_kmeans import lloyd
-
-    points = flat_points(sketch, np.arange(len(sketch.weights)))
-    centres, _ = lloyd(points, sketch.weights, points[seed_rows(sketch, groups, rng)], LLOYD_STEPS)
-    return _far(points, centres)
+def moved_centres(sketch: Sketch, far: np.ndarray) -> np.ndarray:
+    """(groups x starts x rows) distances to seeds that a few steps of k-means have moved, but for a number that all
+    groups share; the distances `far` to the seeds tell where the steps begin."""
+    points, weights = flat_points(sketch, np.arange(len(sketch.weights))), sketch.weights
+    groups, starts, n = far.shape
+    nearest = far.argmin(axis=0)
+    centres = np.zeros((groups, starts, points.shape[1]))
+    for _ in range(LLOYD_STEPS):
+        members = (nearest == np.arange(groups)[:, None, None]) * weights
+        mass = members.sum(axis=2)[..., None]
+        sums = (members.reshape(-1, n) @ points).reshape(centres.shape)
+        centres = np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), centres)
+        far = _far(points, centres.reshape(-1, points.shape[1])).T.reshape(far.shape)
+        before, nearest = nearest, far.argmin(axis=0)
+        if (before == nearest).all():
+            break
+    return far
 
 
 def _far(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ class ProductRows:
     """Rows as features: a 1 for the class, then those of every stack, for any number of groups.
 
     `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
-    groups of a set share: they are scored once a set, and their totals over all groups never change.
+    groups of a set share: they tell no groups apart, and their totals, which never change, are all that matters.
     """
 
     stacks: tuple[Stack, ...]
@@ -93,6 +93,11 @@ class SideBySide:
         """The same rows, nothing known of their classes, with weights (sets x rows) that differ from set to set."""
         return replace(self, rows=replace(self.rows, weights=weights, base=0.0, labels=None))
 
+    @property
+    def work(self) -> int:
+        """Cells that a pass multiplies for every set: rows times groups times the features that tell groups apart."""
+        return int(len(self.rows.features) * self.rows.common.start * self.model.groups)
+
     # -- rows -> statistics -> parameters
 
     def counted(self, members: np.ndarray) -> Statistics:
@@ -101,15 +106,15 @@ class SideBySide:
 
     @cached_property
     def _common_totals(self) -> np.ndarray:
-        """Every group's equal part of what common features add up to."""
-        return np.asarray(self.rows.weights @ self.rows.features[:, self.rows.common]) / self.model.groups
+        """What common features add up to."""
+        return np.asarray(self.rows.weights @ self.rows.features[:, self.rows.common])
 
     def _totals(self, members: np.ndarray) -> Statistics:
         groups, sets, n = members.shape
         own = self.rows.common.start
         totals = np.empty((groups, sets, self.rows.features.shape[1]))
         totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:, :own]).reshape(groups, sets, -1)
-        totals[..., own:] = self._common_totals
+        totals[..., own:] = self._common_totals / groups  # every group's equal part
         found: dict[Hashable, np.ndarray] = {ROOT: np.ascontiguousarray(totals[..., 0].T)[None, None]}
         for stack, place in zip(self.rows.stacks, self.rows.places, strict=True):
             found |= stack.statistics(totals[..., place])
@@ -125,32 +130,36 @@ class SideBySide:
 
     def expected(self, params: Params) -> tuple[Statistics, np.ndarray]:
         """Every set's expected statistics and objective; minus infinity where the products have overflowed."""
-        rows = self.rows
-        joint = self.scores(params)
+        rows, eta = self.rows, self._naturals(params)
+        joint = self._scores(eta)
         top = joint.max(axis=0)
         joint -= top
         np.exp(joint, out=joint)
         total = joint.sum(axis=0)
         joint *= rows.weights / total
         heights = ((np.log(total) + top) * rows.weights).sum(axis=1) + rows.base
-        heights = heights + self.log_prior(params)
+        heights = heights + (eta[0, :, rows.common] * self._common_totals).sum(axis=1) + self.log_prior(params)
         return self._totals(joint), np.where(np.isnan(heights), -np.inf, heights)
 
     def scores(self, params: Params) -> np.ndarray:
-        """(groups x sets x rows) log of share times density."""
-        rows, shares = self.rows, shares_of(params)
+        """(groups x sets x rows) log of share times density, but for what common features add alike to all groups."""
+        return self._scores(self._naturals(params))
+
+    def _naturals(self, params: Params) -> np.ndarray:
+        """(groups x sets x features) natural parameters."""
+        rows = self.rows
         with np.errstate(divide="ignore"):
-            parts = [np.maximum(np.log(shares), -1e5)[..., None]]
+            parts = [np.maximum(np.log(shares_of(params)), -1e5)[..., None]]
         parts += [
             stack.naturals(params, place.stop - place.start)
             for stack, place in zip(rows.stacks, rows.places, strict=True)
         ]
-        eta = np.concatenate(parts, axis=-1)
-        own = rows.common.start
+        return np.concatenate(parts, axis=-1)
+
+    def _scores(self, eta: np.ndarray) -> np.ndarray:
+        own = self.rows.common.start
         apart = np.ascontiguousarray(eta[..., :own]).reshape(-1, own)
-        joint: np.ndarray = (apart @ rows.upright[:own]).reshape(*shares.shape, -1)
-        if own < eta.shape[-1]:
-            joint += eta[0, :, own:] @ rows.upright[own:]
+        joint: np.ndarray = (apart @ self.rows.upright[:own]).reshape(*eta.shape[:2], -1)
         if self.pins is not None:
             joint += self.pins
         return joint
@@ -258,6 +267,11 @@ class SideBySide:
     def some_statistics(self, stats: Statistics, places: np.ndarray) -> Statistics:
         """The statistics of some of the sets."""
         return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
+
+    def with_room(self, stats: Statistics, more: int) -> Statistics:
+        """The statistics with nothing for so many further sets."""
+        wider = {x.name: [(0, more * (axis == _axis(x))) for axis in range(stats[x.name].ndim)] for x in self.bundles}
+        return {name: np.pad(stats[name], widths) for name, widths in wider.items()}
 
     def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
         """One set's statistics as counts by bundle."""
