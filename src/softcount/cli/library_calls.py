@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
 DEFAULT_CRITERION = "evidence"
+MOST_MEMBERSHIPS = 10_000_000
+"""Rows times classes up to which the entropy of a mixture's memberships is told."""
 READING = "reading"
 
 
@@ -314,7 +316,19 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
     watch = StartTraces(starts_told(tell))
     found = learn_model(table, _plan(request, asked, "row", watch), threads, search)
-    return replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
+    found = replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
+    return found if found.interrupted or found.undecided is not None else _with_entropy(request, found, table, threads)
+
+
+def _with_entropy(request: FitRequest, fitted: Fitted, table: Table, threads: Threads) -> Fitted:
+    """The same with how undecided its rows are between the classes; of a long table that is left out."""
+    from softcount.learn.evidence import memberships_entropy
+
+    if (table.n_rows or MOST_MEMBERSHIPS) * fitted.n_groups > MOST_MEMBERSHIPS or fitted.estimate == "predictive":
+        return fitted
+    again = _under_schema(request, fitted, table)
+    ready = [fitted.model.prepare(chunk) for chunk in again.chunks(threads.map)]
+    return replace(fitted, undecided=memberships_entropy(fitted.model, fitted.estimates, ready, threads))
 
 
 def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) -> Any:

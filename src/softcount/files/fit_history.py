@@ -30,12 +30,13 @@ def fit_history_document(model: Learned) -> Document:
         "agreed": None if model.agreed is None else [int(x) for x in model.agreed],
         "named": None if model.named is None else [plain(name) for name in model.named],
         "selection": None if model.selection is None else [_trial(trial) for trial in model.selection],
+        "undecided": _number(model.undecided),
     }
 
 
 def fit_history_from(document: Document, groups: int) -> Document:
     """The same as arguments of `Fitted`; files of format 1 do not have all of it."""
-    likelihood = document["log_likelihood"]
+    likelihood, undecided = document["log_likelihood"], document.get("undecided")
     return {
         "notes": [_text(x, "a note") for x in document["notes"]],
         "trace": [-float("inf") if x is None else number(x, "a step of the trace") for x in document["trace"]],
@@ -47,6 +48,7 @@ def fit_history_from(document: Document, groups: int) -> Document:
         "agreed": _agreed(document["agreed"]),
         "named": _named(document.get("named"), groups),
         "selection": _selection(document.get("selection")),
+        "undecided": None if undecided is None else number(undecided, "the entropy of memberships"),
     }
 
 

@@ -26,6 +26,9 @@ from softcount.table.schema import Key
 Finish = Callable[[np.ndarray], np.ndarray]
 """What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
 
+FEW_ROWS, SMALL_SHARE = 5, 0.01
+"""Rows, and share of all rows, below which a group counts for less where columns are ranked."""
+
 if TYPE_CHECKING:
     from softcount.classify.pool import Pool
     from softcount.fitted.classes import Card
@@ -117,8 +120,15 @@ class Fitted(Learned):
         return leaf.family.posterior(self.counts.arrays[key], self.imagined.hypers[key], leaf.setting)
 
     def influence(self) -> list[tuple[Key, float]]:
-        """Columns by how far the groups depart from the whole table, in nats summed over the groups; largest first."""
-        values = [(key, float(far.sum())) for key, far in departures(self).items()]
+        """Columns by how far the groups depart from the whole table, in nats summed over the groups; largest first.
+
+        A group of fewer rows than one in a hundred, or than five, counts only as much as its rows do beside those of an
+        average group: a few rows may lie as far out as they like.
+        """
+        rows = self.group_rows
+        tiny = rows < max(FEW_ROWS, SMALL_SHARE * rows.sum())
+        worth = np.where(tiny, np.minimum(1.0, rows / max(rows.mean(), 1e-300)), 1.0)
+        values = [(key, float(far @ worth)) for key, far in departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
     def cards(self, parameters: bool = False) -> list[Card]:

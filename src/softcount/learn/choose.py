@@ -264,7 +264,8 @@ class NumberSearch:
         stopped = self.interrupted or fitted.interrupted
         tried = [self.trials[classes] for classes in sorted(self.trials)]
         notes = [*fitted.notes, *self.notes(), *disagreement(fitted)]
-        return replace(fitted, selection=tried, interrupted=stopped, notes=notes)
+        undecided = (self.trials[best].icl - self.trials[best].bic) / 2
+        return replace(fitted, selection=tried, interrupted=stopped, notes=notes, undecided=undecided)
 
     def plausible(self) -> list[Learned]:
         """The best, then every other number within `NEGLIGIBLE` nats of it, each climbed to its end."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.counts import Counts
-from softcount.learn.evidence import description_length
+from softcount.learn.evidence import bic, description_length
 from softcount.learn.fit_record import FitRecord
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -59,7 +59,7 @@ class Learned:
 
     `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
     are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
-    was tried where the number of groups was looked for; with `half_steps` the trace has two entries for each iteration.
+    was tried where the number of groups was looked for; `undecided` the entropy of the rows' memberships, in nats; with `half_steps` the trace has two entries for each iteration.
     `record` is what reports need to know of the fit, where it was kept.
     """
 
@@ -84,6 +84,21 @@ class Learned:
     half_steps: bool = False
     interrupted: bool = False
     record: FitRecord | None = None
+    undecided: float | None = None
+
+    @property
+    def information(self) -> dict[str, float] | None:
+        """AIC, BIC, the memberships' entropy in nats, and ICL of both, of the rows that a mixture was learned from.
+
+        None where the log-likelihood was not kept, or is of known classes; all but the entropy are better when smaller.
+        """
+        if self.log_likelihood is None or self.classes is not None:
+            return None
+        height, size = self.log_likelihood, self.n_parameters
+        short = bic(height, size, self.counts.rows)
+        known = {"log_likelihood": height, "bic": short, "aic": 2.0 * size - 2 * height}
+        unsure = self.undecided
+        return known if unsure is None else {**known, "entropy": unsure, "icl": short + 2 * unsure}
 
     @property
     def schema(self) -> Schema:

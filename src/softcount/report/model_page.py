@@ -41,6 +41,9 @@ def model_page(fitted: Fitted, rows: SortedRows | None = None, parameters: bool 
     if fitted.calibration is not None:
         evaluation_page.add_calibration(page, fitted.calibration)
     evaluation_page.add_selection(page, fitted)
+    if fitted.information is not None:
+        page.line(f"log-likelihood {fitted.log_likelihood:,.3f}")
+        add_information(page, fitted)
     add_groups(page, fitted, parameters)
     add_apart(page, fitted, brief=False, parameters=parameters)
     if fitted.n_groups > 1:
@@ -167,6 +170,7 @@ def model_document(fitted: Fitted, rows: SortedRows | None = None, parameters: b
         "fitted": _fitted_columns(fitted, names),
         "objective": {"name": fitted.objective, "trace": list(fitted.trace)},
         "log_likelihood": fitted.log_likelihood,
+        "information": fitted.information,
         "iterations": fitted.n_iter,
         "converged": fitted.converged,
         "interrupted": fitted.interrupted,
@@ -342,6 +346,7 @@ def _add_search(page: Page, report: FitReport) -> None:
     fitted = report.fitted
     evaluation_page.add_selection(page, fitted, report.criterion)
     page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {_ending(fitted)}")
+    add_information(page, fitted)
     if fitted.agreed is not None and fitted.n_groups > 1:
         best, run = fitted.agreed
         page.line(f"{best} of {counted(run, 'start')} reached the best")
@@ -349,6 +354,17 @@ def _add_search(page: Page, report: FitReport) -> None:
             # While a number is looked for, each gets a few starts; all that are asked for go to one that is given.
             given = f"--classes {fitted.n_groups} " if fitted.selection else ""
             page.line(f"more starts may find better classes: {given}--starts {10 * run}")
+
+
+def add_information(page: Page, fitted: Fitted) -> None:
+    """What a mixture's figures are for comparing with other models of the same rows."""
+    found = fitted.information
+    if found is None:
+        return
+    said = f"BIC {found['bic']:,.1f}, AIC {found['aic']:,.1f} (smaller is better)"
+    if "entropy" in found:
+        said += f"; entropy of all memberships {found['entropy']:,.1f} nats, so ICL {found['icl']:,.1f}"
+    page.line(said)
 
 
 def _ending(fitted: Fitted) -> str:
