@@ -57,10 +57,11 @@ class Trial:
 class Learned:
     """A model with its parameters, and the counts by node that they come from.
 
-    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered; `named`
-    are the classes of a mixture that some labels told, its first groups in this order. `selection` is the table of what
-    was tried where the number of groups was looked for; `undecided` the entropy of the rows' memberships, in nats; with `half_steps` the trace has two entries for each iteration.
-    `record` is what reports need to know of the fit, where it was kept.
+    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered;
+    `named` are the classes of a mixture that some labels told, its first groups in this order. `selection` is the
+    table of what was tried where the number of groups was looked for; `undecided` the entropy of the rows'
+    memberships, in nats; with `half_steps` the trace has two entries for each iteration. `record` is what reports
+    need to know of the fit, where it was kept.
     """
 
     model: ClassModel
