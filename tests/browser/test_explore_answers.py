@@ -120,7 +120,7 @@ def test_the_likeliest_row_beats_all_others(explored_pages: Any) -> None:
 @pytest.mark.parametrize(("way", "classes"), [("temperature", 3), ("isotonic", 3), ("isotonic", 2)])
 def test_calibrated_probabilities_are_those_of_predict(way: str, classes: int, opened: Any) -> None:
     explored = tempered(way, classes)
-    page, rows = opened(explored.model.explore().html).ready(), random_rows(explored.rows, 300)
+    page, rows = opened(explored.model.explore().html).ready(), random_rows(explored.rows, 100)
     evidences = [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
     found = asked(page, "e => Array.from(softcount.engine.predicted(e))", evidences)
     assert np.abs(np.array(found) - explored.model.predict_proba(rows)).max() < TOLERANCE
