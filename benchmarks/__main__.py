@@ -33,7 +33,7 @@ SUITES = {
     "densities": "a kernel density of 100,000 points at 20,000 queries beside scikit-learn and SciPy",
     "classifiers": "Classifier as it comes beside logistic regression, gradient boosting and Khiops on twelve tables",
     "startup": "`softcount --help` and a small fit from the shell",
-    "large": "a CSV of 1 GB, made in a temporary folder, fitted from the shell",
+    "large": "a CSV of 500 MB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",
 }
 ASKED_FOR = ("kernels",)

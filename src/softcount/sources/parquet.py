@@ -37,8 +37,10 @@ class ParquetSource(Source):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        how = {"read_dictionary": list(coded), "page_checksum_verification": True}
         try:
-            return pq.ParquetFile(self.file.path, read_dictionary=list(coded), page_checksum_verification=True)
+            # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
+            return pq.ParquetFile(self.file.path, pre_buffer=False, **how)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._broken(error) from None
 
