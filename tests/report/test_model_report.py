@@ -15,6 +15,7 @@ from html_checks import HOSTILE, checked
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.fitted.nomogram import nomogram_of, read_out
+from softcount.report import written_report
 from softcount.report.page import Picture
 
 
@@ -187,3 +188,13 @@ def test_bad_input_is_one_clear_line(
     Path("empty.csv").write_text(table_path().read_text().split("\n")[0] + "\n")
     done = run("report", "bikes.sc", *words, code=code)
     assert said in done.output and not Path("r.html").exists()
+
+
+def test_what_makes_a_page_too_large_is_left_out_and_that_is_said(bikes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = bikes.report()
+    whole = len(report.html)
+    monkeypatch.setattr(written_report, "LARGEST", whole - 1)
+    assert "The numbers of the pictures are left out" in report.html and "<svg " in report.html
+    monkeypatch.setattr(written_report, "LARGEST", 50_000)
+    assert "Pictures are left out" in report.html and "<svg " not in report.html
+    checked(report.html)

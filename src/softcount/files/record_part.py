@@ -12,8 +12,8 @@ from math import isfinite
 from typing import Any
 
 from softcount.errors import ModelFileError
+from softcount.evaluate.evaluation import Evaluation
 from softcount.evaluate.ranking import LiftLine
-from softcount.evaluate.scores import Evaluation
 from softcount.families.filing import whole
 from softcount.files.archive import Document
 from softcount.files.fit_history import bin_from
