@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CLEARLY = 3.0
-"""Nats by which bells over logarithms must be likelier than bells over the numbers themselves."""
+CLEARLY = 0.1
+"""Nats a row by which bells over logarithms must be likelier than bells over the numbers themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,8 @@ def _floor(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes:
     if not np.isfinite(logs).all():
         return 0.0
     plain = _nats(scaled, own, heavy, classes)
-    return float(values.min()) if _nats(logs, own, heavy, classes) - float(heavy @ logs) > plain + CLEARLY else 0.0
+    gained = _nats(logs, own, heavy, classes) - float(heavy @ logs) - plain
+    return float(values.min()) if gained > CLEARLY * float(heavy.sum()) else 0.0
 
 
 def _nats(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class Classifier(NaiveBayes):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
         """Learn from rows and their classes."""
+        if self.budget is not None and not (isinstance(self.budget, Real) and float(self.budget) >= 0):
+            raise DataError(f"budget={self.budget!r} is no number of seconds. Use None, or 0 and more.")
         if not isinstance(X, np.ndarray):
             X = inputs.opened(X, self._missing(), True)
         y = inputs.default_target(X) if y is None else y

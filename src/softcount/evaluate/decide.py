@@ -81,6 +81,8 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
     said = _left_out(copies, column_keys(fitted.schema))
     if len(given.labels) < given.of:
         said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
+    if (held.logs.argmax(axis=1) == held.labels).all():
+        said.append("no row held out is told wrongly, so that how sure to be of other rows is a guess.")
     found = replace(fitted, pool=pool, notes=[*fitted.notes, *said])
     return found, _scored(held) if how.share is None else scored
 

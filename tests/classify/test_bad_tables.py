@@ -1,0 +1,65 @@
+"""Tables that leave a classifier little to go by: a clear line, or a clear refusal, and finite figures."""
+
+import numpy as np
+import pytest
+
+import softcount as sc
+from softcount.errors import DataError
+
+pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+SIGN = np.where(X[:, 0] > 0, "up", "down")
+
+
+@pytest.mark.parametrize("model", [sc.Classifier(), sc.NaiveBayes(weights="columns")], ids=["decides", "weighted"])
+def test_a_class_that_most_folds_lack_is_said_and_does_no_harm(model):
+    label = np.array(["often"] * 39 + ["once"])
+    found = model.fit(X, label)
+    assert "class 'once' has one row: nothing of it can be checked on rows held out." in found.notes_
+    assert np.isfinite(found.predict_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("model", [sc.Classifier(), sc.NaiveBayes(weights="columns")], ids=["decides", "weighted"])
+def test_a_column_that_most_folds_see_constant_does_no_harm(model):
+    rare = np.column_stack([X[:, 1:], np.arange(40) == 7])
+    found = model.fit(rare, SIGN)
+    assert np.isfinite(found.predict_log_proba(rare)).all()
+
+
+def test_fewer_rows_than_folds_get_the_textbooks_model_and_say_so():
+    model = sc.Classifier().fit(X[:4], ["a", "b", "a", "b"])
+    assert "naive Bayes as the textbook has it: fewer than 10 rows have a label." in model.notes_[-1]
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_classes_told_without_a_mistake_are_said_to_be_and_stay_finite():
+    far = X + 50.0 * (SIGN == "up")[:, None]
+    model = sc.Classifier().fit(far, SIGN)
+    assert "no row held out is told wrongly, so that how sure to be of other rows is a guess." in model.notes_
+    logs = model.predict_log_proba(far)
+    assert np.isfinite(logs).all() and (model.predict(far) == SIGN).all()
+
+
+REFUSED = {
+    "costs of another shape": (lambda: sc.NaiveBayes().fit(X, SIGN).predict(X, costs=np.zeros((3, 2))), r"\(3, 2\)"),
+    "a grid of another size": (lambda: sc.neighbourhood_accuracy(X, SIGN, shape=(2, 2)), "4 places, but there are 3"),
+    "fewer rows than folds": (lambda: sc.compare(X[:4], SIGN[:4]), "4 rows with a class, fewer than 5 folds"),
+    "a budget below nothing": (lambda: sc.Classifier(budget=-1).fit(X, SIGN), "no number of seconds"),
+    "a budget in words": (lambda: sc.Classifier(budget="soon").fit(X, SIGN), "'soon' is no number of seconds"),
+    "no row that weighs": (lambda: sc.Classifier().fit(X, SIGN, sample_weight=np.zeros(40)), "all weights are zero"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_makes_no_sense_is_refused_in_a_sentence(what):
+    work, said = REFUSED[what]
+    with pytest.raises(DataError, match=said):
+        work()
+
+
+def test_rows_without_a_number_to_predict_are_left_out_and_counted():
+    target = X[:, 0] + RNG.normal(size=40)
+    target[:3] = np.nan
+    found = sc.compare(X, target)
+    assert any("3" in note and "left out" in note for note in found.notes)
