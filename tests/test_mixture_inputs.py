@@ -101,3 +101,14 @@ def test_text_of_a_polars_frame_can_be_augmented():
         warnings.simplefilter("ignore")
         whole = mixture.augment(frame)
     assert whole.column("a").to_pylist() == [cell for cell in frame["a"] for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    "model", [sc.Mixture(2), sc.Mixture(), sc.GaussianMixture(2), sc.GaussianMixture(2, "spherical")]
+)
+def test_a_column_wider_than_any_number_is_refused_by_name(model):
+    """From -1e308 to 1e308 is farther than a double says: the search met no number and had nothing to choose from."""
+    X = np.random.default_rng(0).uniform(-1.5, 1.5, size=(60, 2)) * [1.0, 1e308]
+    with pytest.raises(sc.DataError, match=r"column 1 goes from -1.*e\+308 to 1.*e\+308.*divide the column"):
+        model.fit(X)
+    model.fit(X / [1.0, 2.0])

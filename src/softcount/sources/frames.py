@@ -40,7 +40,7 @@ def is_lazy(data: Any) -> bool:
 
 def _plain_pandas(data: Any) -> Any:
     """A frame of pandas whose periods are the times they begin at, and whose intervals are levels as they are spelt."""
-    odd = {place: kind for place, kind in enumerate(data.dtypes) if _is_odd(kind)}
+    odd = {place: kind for place, kind in enumerate(data.dtypes) if _is_odd(kind)} if data.ndim == 2 else {}
     if not odd:
         return data
     data = data.copy()

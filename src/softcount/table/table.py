@@ -33,6 +33,7 @@ from softcount.table.text_columns import CELLS, Map, TextColumn
 
 SAFE = 2.0**40
 """Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
+LARGEST = float(np.finfo(np.float64).max)
 MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
@@ -374,11 +375,19 @@ class Table:
         return self._again(plans=plans, notes=(*others, _note(changed, why)))
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
-        """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square."""
+        """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square.
+
+        A column whose ends are farther apart than any number says is refused.
+        """
         fields = self.schema.stored("reals")
         plain = [(place, spec) for place, spec in enumerate(fields) if spec.kind is Kind.REAL]
+        ends = np.zeros((2, len(fields)))
         for chunk in chunks:
+            ends[0] = np.minimum(ends[0], np.nanmin(chunk.reals, axis=0, initial=0.0))
+            ends[1] = np.maximum(ends[1], np.nanmax(chunk.reals, axis=0, initial=0.0))
             for place, spec in plain:
+                if ends[1, place] / 2 - ends[0, place] / 2 > LARGEST / 2:
+                    raise _too_wide(spec.key, *ends[:, place].tolist())
                 off = np.abs(chunk.reals[:, place] - spec.anchor)
                 far = np.flatnonzero(off > SAFE * FARTHEST / spec.scale)
                 if len(far):
@@ -428,6 +437,13 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
             cell = piece.load()[name].slice(row - piece.start, 1)
             return text_columns.written(key, cell, table.words)
     return None
+
+
+def _too_wide(key: Key, least: float, greatest: float) -> DataError:
+    return DataError(
+        f"{wording.column(key)} goes from {least:.3g} to {greatest:.3g}, which is farther than any number says. "
+        "Count it in a larger unit: divide the column, by 1e10 say."
+    )
 
 
 def _note(plan: ColumnPlan, why: Contradiction) -> str:
