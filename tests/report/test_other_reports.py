@@ -110,3 +110,23 @@ def test_k_means_shows_centres_regions_and_its_cost(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n")
     done = run(main, ["report", str(tmp_path / "km.sc"), str(tmp_path / "x.csv"), "-o", str(tmp_path / "km.html")])
     assert done.exit_code == 3 and "Leave" in done.output
+
+
+@pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+def test_models_of_other_kinds_are_reported_too() -> None:
+    from scipy import sparse
+
+    from softcount.demo import table_path
+
+    counts = np.random.default_rng(0).poisson(1.0, (60, 8))
+    kinds = np.arange(60) % 2
+    for X in (counts.astype(float), sparse.csr_matrix(counts)):
+        checked(sc.NaiveBayes().fit(X, kinds).report(X, kinds).html)
+    for settings in (
+        {"dependence": "tan"},
+        {"calibration": "temperature"},
+        {"kinds": {("price", "weight_kg"): "multinormal"}},
+    ):
+        model = sc.NaiveBayes(**settings).fit(str(table_path()), "type")  # type: ignore[arg-type]
+        checked(model.report(str(table_path())).html)
+    checked(sc.Mixture(1, kinds={"type": "ignore"}).fit(str(table_path())).report(str(table_path())).html)

@@ -225,11 +225,13 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
         fewer than five rows.
         """
-        from softcount.estimators.pages_above import given_rows, reported
+        from softcount.estimators.pages_above import given_rows, reported, summarised
 
         check_is_fitted(self, "fitted_")
         if X is None:
             return reported(self.fitted_, None, redact)
+        if not isinstance(self.fitted_, Fitted):  # a network tells the classes
+            return reported(self.fitted_, summarised(self.fitted_, self.fitted_.table(X)), redact)
         fitted, table = self._closed(X)
         labels = None if fitted.classes is None else self._label_places(X, y)
         with Threads(self.n_jobs) as threads:

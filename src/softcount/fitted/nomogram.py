@@ -60,6 +60,8 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
         return None
     alone = [leaf.columns[0] for leaf in fitted.model.leaves if len(leaf.columns) == 1]
     alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]
+    if not alone:
+        return None
     chosen = {key: values_of(fitted, key) for key in alone} if values is None else values
     left_out = tuple(leaf.key for leaf in fitted.model.leaves if leaf.columns[:1] not in [(key,) for key in alone])
     start, scores = _scores(fitted, chosen)

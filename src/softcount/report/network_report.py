@@ -28,7 +28,7 @@ MOST_MONITORED = 5
 
 def network_report(fitted: FittedNet, now: TableSummary | None = None, name: str = "", redact: bool = False) -> Page:
     """All that is known of a network, as one page; with the summary of a table, drift against training."""
-    told = discretion_of(fitted, redact)
+    told = _discretion(fitted, redact)
     page = Page()
     page.heading(net_headline(fitted))
     tried = None if fitted.record is None else fitted.record.evaluation
@@ -65,6 +65,15 @@ def network_report(fitted: FittedNet, now: TableSummary | None = None, name: str
         page.line(f"log-likelihood {fitted.log_likelihood:,.3f}")
     add_origin(page, fitted.record, told)
     return page
+
+
+def _discretion(fitted: FittedNet, redact: bool) -> Discretion:
+    """How levels are shown: those of every node by the rows that were counted of them."""
+    told = discretion_of(fitted, redact)
+    for key, levels in fitted.levels.items() if redact and is_learned(fitted) else ():
+        counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
+        told.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
+    return told
 
 
 def add_network(page: Page, fitted: FittedNet, told: Discretion) -> None:
