@@ -90,4 +90,8 @@ CASES = (
          says=("numbers in \u20ac",), missing={"Price": 4, "Share": 5}),
     Case("phones.csv",
          kinds={"phone": "left out", "zip": "left out", "part": "categorical", "left": "categorical"}),
+    Case("zero_heavy.csv",
+         kinds={"customer_id": "left out", "rain_mm": "amount", "temp": "real", "capital_gain": "amount",
+                "visits": "count", "grade": "categorical"},
+         says=("89 % of its values differ", "customer_id=real", "of them 0 and the others above")),
 )  # fmt: skip

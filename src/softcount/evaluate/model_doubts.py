@@ -107,4 +107,6 @@ def _cause(fitted: Fitted, others: Sequence[str]) -> str:
             "Likeliest cause: columns that depend on each other (below) are counted as if each were evidence of its "
             "own. Try Classifier (--model auto), or leave some out."
         )
+    if not any(spec.kind.numeric for spec in fitted.schema.used):
+        return "Likeliest cause: these columns tell little of the classes. Try Classifier (--model auto), or others."
     return "Likeliest cause: numbers that are not shaped as taken. Try Classifier (--model auto), or kinds='auto'."
