@@ -1,5 +1,6 @@
 """Whether the seams hold: nothing outside `families/` asks what a family is, learning knows no model by name, and
-SciPy is loaded when it is first called.
+SciPy is loaded when it is first called; and options of the command line are named by `remedies`, so that who works in
+Python is told in Python what to do.
 
 Elsewhere a family is called, not examined: no `isinstance` or `type` of one, no comparison of what it is called or of
 its parameters' names, no `getattr` on it. A line that ends in `# seam: why` is let pass.
@@ -8,6 +9,7 @@ its parameters' names, no `getattr` on it. A line that ends in `# seam: why` is 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,10 @@ MODELS = {
     "softcount.models.star", "softcount.models.stacks", "softcount.models.block_stack", "softcount.models.hidden_chain",
 }  # fmt: skip
 """Modules of models themselves; `one_hot` of stacks is arithmetic."""
+
+SHELL = ("cli", "report", "pictures", "remedies.py")
+"""Where options of the command line may be named, or what looks like them: names of CSS."""
+OPTION = re.compile(r"(^|[\s(])--[a-z]")
 
 
 def family_names() -> set[str]:
@@ -79,6 +85,22 @@ def loads_scipy(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, "loads SciPy; take it from softcount.numerics.late_scipy"
 
 
+def speaks_shell(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of text that name an option of the command line, to whoever may be reading."""
+    tree = ast.parse(path.read_text())
+    worded = {id(part) for node in ast.walk(tree) if _asks_remedies(node) for part in ast.walk(node)}
+    doc = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in worded | doc:
+            continue
+        if isinstance(node.value, str) and OPTION.search(node.value):
+            yield node.lineno, "names an option; word it by softcount.remedies (kind, missing, setting, either)"
+
+
+def _asks_remedies(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _names(node.func) == {"remedies"}
+
+
 def found() -> Iterator[str]:
     """Every offence, as `file:line: what`."""
     classes = family_names()
@@ -88,6 +110,7 @@ def found() -> Iterator[str]:
         asked = [] if inside == "families" else [*offences(path, classes)]
         asked += [*imports(path)] if inside == "learn" else []
         asked += [*loads_scipy(path)]
+        asked += [] if inside in SHELL else [*speaks_shell(path)]
         for line, what in asked:
             if "# seam:" not in lines[line - 1]:
                 yield f"{path.relative_to(ROOT.parents[1])}:{line}: {what}"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import softcount as sc
+from framed import arrow
 from softcount.errors import DataWarning
 
 KINDS = {"visits": "poisson", "size": "normal", "income": "lognormal"}
@@ -187,7 +188,7 @@ def test_a_question_that_makes_no_sense_is_refused(model, of, given, said):
 
 def test_samples_follow_the_model(model):
     n = 20_000
-    rows = model.sample(n, random_state=3).to_pandas()
+    rows = arrow(model.sample(n, random_state=3)).to_pandas()
     assert len(rows) == n
     for column in LEVELS:
         wanted = model.query(of=column)
@@ -203,7 +204,7 @@ def test_samples_follow_the_model(model):
 @pytest.mark.parametrize("given", GIVEN[1:])
 def test_samples_given_cells_follow_the_query(model, given):
     n = 8_000
-    rows = model.sample(n, given=given, random_state=4).to_pandas()
+    rows = arrow(model.sample(n, given=given, random_state=4)).to_pandas()
     for column, value in given.items():
         assert (rows[column] == value).all()
     for column in rows.columns.intersection([*LEVELS, *KINDS]).difference(list(given)):
@@ -217,7 +218,7 @@ def test_samples_given_cells_follow_the_query(model, given):
 
 def test_a_sample_keeps_the_table_together(classes):
     """Given the class, a sampled column has that class's mean, not the table's."""
-    rows = classes.sample(10_000, random_state=5).to_pandas()
+    rows = arrow(classes.sample(10_000, random_state=5)).to_pandas()
     for g, part in rows.groupby("y"):
         deviation = np.sqrt(classes.params_["size"]["variance"][g] / len(part))
         assert abs(part["size"].mean() - classes.params_["size"]["mean"][g]) < 4 * deviation
@@ -229,7 +230,7 @@ def test_the_same_seed_draws_the_same_rows(model):
 
 
 def test_types_of_a_sample_are_those_of_the_table(model):
-    types = {field.name: field.type for field in model.sample(3, random_state=0).schema}
+    types = {field.name: field.type for field in arrow(model.sample(3, random_state=0)).schema}
     assert [types[name] for name in ("size", "visits", "rich")] == [pa.float64(), pa.int64(), pa.bool_()]
     assert types["colour"] in (pa.string(), pa.large_string())
 
@@ -296,7 +297,7 @@ def test_a_level_never_seen_is_no_hole(made):
     known = {"y": ["u", "v"] * 10} if isinstance(made, sc.NaiveBayes) else {}
     model = made.fit(frame, **known)
     odd = pd.DataFrame({"colour": ["red", "mauve", None], "taste": [None, None, "sour"]})
-    with pytest.warns(DataWarning, match=r"1 cells hold levels never seen in training, in 'colour' \(1\); they stay"):
+    with pytest.warns(DataWarning, match=r"1 cell holds levels never seen in training, in 'colour' \(1\); they stay"):
         filled = model.impute(odd)
     assert filled["colour"].tolist() == ["red", "mauve", "blue"]
     assert filled["taste"].notna().all() and filled["taste"][2] == "sour"
@@ -320,7 +321,7 @@ def test_an_array_is_filled_as_an_array():
 
 def explained_odds(model, table) -> tuple[np.ndarray, np.ndarray]:
     """What the columns add up to, and the log-odds of the two likeliest groups."""
-    parts = model.explain(table)
+    parts = arrow(model.explain(table))
     total = np.sum([parts[name].to_numpy() for name in parts.column_names], axis=0)
     logs = np.sort(model.predict_log_proba(table), axis=1)
     return total, logs[:, -1] - logs[:, -2]
@@ -381,7 +382,7 @@ def test_explanations_add_up_whatever_the_table(seed, k):
 
 def test_expected_counts_of_a_row_add_up_to_one(model):
     table = with_holes(people()[0]).head(25)
-    rows = model.augment(table)
+    rows = arrow(model.augment(table))
     counts = rows["(count)"].to_numpy().reshape(25, 2)
     np.testing.assert_allclose(counts.sum(axis=1), 1, atol=1e-14)
     np.testing.assert_allclose(counts, model.predict_proba(table), atol=1e-15)
@@ -392,7 +393,7 @@ def test_expected_counts_of_a_row_add_up_to_one(model):
 def test_the_augmented_table_gives_the_expected_counts_back(mixture):
     """Fitting the augmented rows with their counts as weights is EM's next estimate."""
     table = with_holes(people()[0])
-    rows = mixture.augment(table).to_pandas()
+    rows = arrow(mixture.augment(table)).to_pandas()
     again = sc.NaiveBayes(kinds=KINDS).fit(rows[table.columns], rows["(class)"], sample_weight=rows["(count)"])
     for name in LEVELS:
         np.testing.assert_allclose(again.counts_[name], mixture.counts_[name], rtol=1e-9, atol=1e-9)

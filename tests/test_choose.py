@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
+from framed import arrow
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
@@ -108,13 +109,13 @@ def test_the_estimator_has_the_table_in_arrow() -> None:
     frame, _ = planted()
     model = sc.Mixture(kinds=KINDS, random_state=0, n_init=1).fit(frame)
     assert model.weights_.shape == (3,)
-    assert model.selection_.column_names == [
+    assert arrow(model.selection_).column_names == [
         "classes", "log_likelihood", "n_parameters", "bic", "mdl", "icl", "evidence", "cv", "reached",
     ]  # fmt: skip
-    assert {1, 2, 3} <= set(model.selection_["classes"].to_pylist())
+    assert {1, 2, 3} <= set(arrow(model.selection_)["classes"].to_pylist())
     bits = model.selection_["mdl"].to_numpy()
     np.testing.assert_allclose(bits, model.selection_["bic"].to_numpy() / (2 * np.log(2)), rtol=1e-15)
-    chosen = model.selection_["classes"].to_pylist().index(model.n_components_)
+    chosen = arrow(model.selection_)["classes"].to_pylist().index(model.n_components_)
     assert model.description_length(frame) == pytest.approx(bits[chosen], rel=1e-9)
 
 
@@ -196,7 +197,7 @@ def test_there_are_at_least_as_many_classes_as_have_names() -> None:
     frame = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)})
     names = [None] * 50 + ["ripe", "sour"] * 5
     model = sc.Mixture(random_state=0, n_init=1).fit(frame, names)
-    assert model.selection_["classes"][0].as_py() == 2 and len(model.weights_) >= 2
+    assert arrow(model.selection_)["classes"][0].as_py() == 2 and len(model.weights_) >= 2
 
 
 def test_named_classes_stay_first_when_others_are_found() -> None:
@@ -374,5 +375,5 @@ def test_rows_held_out_by_their_counts_are_those_of_the_table_written_out():
     times = rng.integers(1, 6, 40)
     short = sc.Mixture(criterion="cv", random_state=0, n_init=2).fit(rows, sample_weight=times.astype(float))
     long = sc.Mixture(criterion="cv", random_state=0, n_init=2).fit(rows.loc[rows.index.repeat(times)])
-    for one, other in zip(short.selection_.to_pylist(), long.selection_.to_pylist(), strict=True):
+    for one, other in zip(arrow(short.selection_).to_pylist(), arrow(long.selection_).to_pylist(), strict=True):
         assert one["cv"] == pytest.approx(other["cv"], abs=1e-6)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
+from framed import arrow
 from softcount.families.text_family import evidence, marking
 from softcount.fitted.influence import elsewhere, pooled
 
@@ -77,8 +78,8 @@ def test_a_single_class_is_the_same_elsewhere() -> None:
 def test_cards_columns_and_marking_words_name_the_same_words(groups: int, model: Any) -> None:
     table, names = made_up(groups, 200)
     nb = sc.NaiveBayes(kinds=KINDS | {"note": sc.Text(model)}).fit(table, names)
-    ranked = nb.marking_words(n=5).to_pylist()
-    lines = nb.influence(per_class=True).to_pylist()
+    ranked = arrow(nb.marking_words(n=5)).to_pylist()
+    lines = arrow(nb.influence(per_class=True)).to_pylist()
     per_class = {line["class"]: line["words"] for line in lines if line["column"] == "note"}
     for card, described in zip(nb.fitted_.cards(), nb.fitted_.describe("note"), strict=True):
         words = [line["word"] for line in ranked if line["class"] == card.name]

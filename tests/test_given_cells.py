@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -43,18 +42,10 @@ def test_a_level_never_seen_is_said_with_what_was_meant(model: sc.NaiveBayes, va
         model.sample(2, {"colour": value}, random_state=0)
 
 
-@pytest.mark.parametrize(
-    "value", ["red,blue", "red, blue", "['red', 'blue']", "red;blue", "red|green", ["red", "blue"], ("red",), {"red"}]
-)
+@pytest.mark.parametrize("value", ["red,blue", "red, blue", "['red', 'blue']", "red;blue", "red|green", {"red": 1}])
 def test_several_levels_are_no_level(model: sc.NaiveBayes, value: Any) -> None:
-    with pytest.raises(DataError, match=r"column 'colour' is given .*several values.*once for each"):
+    with pytest.raises(DataError, match=r"column 'colour' is given .*several values.*any_of"):
         model.query("length", {"colour": value})
-
-
-def test_several_numbers_are_no_number(model: sc.NaiveBayes) -> None:
-    for value in ([1.5, 2.5], np.array([1.5])):
-        with pytest.raises(DataError, match=r"column 'length' is given .*several values"):
-            model.query("colour", {"length": value})
 
 
 @pytest.mark.filterwarnings("error")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
+from framed import arrow
 from softcount.errors import DataError
 from softcount.fitted.marking_words import ABSENT
 from softcount.text import Reading, block_of
@@ -109,7 +110,7 @@ def test_spam_is_marked_by_the_words_one_expects(model, data):
 def test_clusters_have_marking_words_too():
     documents = ["oil engine brake oil", "wheel engine oil", "goal team match", "match team win goal"] * 10
     mix = sc.Mixture(2, kinds="text", random_state=0, n_init=3).fit(documents)
-    marks = mix.marking_words(n=2).to_pylist()
+    marks = arrow(mix.marking_words(n=2)).to_pylist()
     both = [{line["word"] for line in marks if line["class"] == g} for g in (0, 1)]
     assert {"oil", "engine"} in both
     assert any(words < {"goal", "team", "match"} for words in both)
@@ -162,15 +163,15 @@ def test_words_add_up_to_the_columns_figure(model, estimate, documents, classes,
         sizes = [abs(nats) for nats in table["nats"].to_pylist()]
         assert sizes == sorted(sizes, reverse=True)
     if gap:
-        assert nb.explain_words(X, row=0).num_rows == 0
+        assert arrow(nb.explain_words(X, row=0)).num_rows == 0
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_with_two_classes_a_words_nats_are_its_log_odds_times_its_count(model):
     documents = ["free call free", "love mum call", "free prize", "mum home call", "free free claim"]
     nb = fitted(documents, list("shshs"), model)
-    odds = {(line["class"], line["word"]): line["log_odds"] for line in nb.marking_words(n=99).to_pylist()}
-    for line in nb.explain_words({"note": ["free mum claim free"]}).to_pylist():
+    odds = {(line["class"], line["word"]): line["log_odds"] for line in arrow(nb.marking_words(n=99)).to_pylist()}
+    for line in arrow(nb.explain_words({"note": ["free mum claim free"]})).to_pylist():
         if model != "bernoulli":
             ours, theirs = odds.get(("s", line["word"])), odds.get(("h", line["word"]))
             expected = ours if ours is not None else -theirs
@@ -180,7 +181,7 @@ def test_with_two_classes_a_words_nats_are_its_log_odds_times_its_count(model):
 def test_words_that_are_not_there_are_one_line_of_the_bernoulli_model():
     documents = ["free call", "love mum", "free prize", "mum home"]
     nb = fitted(documents, list("shsh"), "bernoulli")
-    lines = {line["word"]: line for line in nb.explain_words({"note": ["free call"]}).to_pylist()}
+    lines = {line["word"]: line for line in arrow(nb.explain_words({"note": ["free call"]})).to_pylist()}
     assert set(lines) == {"free", "call", ABSENT}
     share = {"s": {"free": 3 / 4, "call": 2 / 4, "prize": 2 / 4}, "h": {"love": 2 / 4, "mum": 3 / 4, "home": 2 / 4}}
     assert lines["free"]["nats"] == pytest.approx(log(3 / 4) - log(1 / 4))
@@ -194,7 +195,7 @@ def test_words_that_are_not_there_are_one_line_of_the_bernoulli_model():
 
 def test_without_a_prior_a_word_can_be_all_there_is_to_say():
     nb = fitted(["free call", "love mum", "free prize", "mum call"], list("shsh"), estimate="ml")
-    lines = nb.explain_words({"note": ["free call"]}).to_pylist()
+    lines = arrow(nb.explain_words({"note": ["free call"]})).to_pylist()
     assert lines[0]["word"] == "free"
     assert lines[0]["nats"] == inf
     assert lines[1]["nats"] == 0.0
@@ -214,7 +215,7 @@ def test_a_row_is_not_compared_with_its_own_class():
     nb = fitted(documents, list("shsh"))
     with pytest.raises(DataError, match=r"row 1 is in class 's' itself\. Give another class for `against`"):
         nb.explain_words({"note": ["love mum", "free prize"]}, row=1, against="s")
-    assert nb.explain_words({"note": ["love mum", "free prize"]}, row=0, against="s").num_rows == 2
+    assert arrow(nb.explain_words({"note": ["love mum", "free prize"]}, row=0, against="s")).num_rows == 2
     many = nb.explain({"note": ["love mum", "free prize"]}, against="s")
     assert many["note"][0].as_py() > 0 and many["note"][1].as_py() == 0
 
@@ -223,8 +224,8 @@ def test_a_document_may_be_given_as_a_string():
     documents = ["free call", "love mum", "free prize", "mum home"]
     nb = sc.NaiveBayes(kinds="text").fit(documents, list("shsh"))
     assert nb.explain_words("free mum").equals(nb.explain_words(["free mum"]))
-    assert nb.explain_words("").num_rows == 0
-    assert nb.explain_words("nothing known").num_rows == 0
+    assert arrow(nb.explain_words("")).num_rows == 0
+    assert arrow(nb.explain_words("nothing known")).num_rows == 0
     with pytest.raises(DataError, match="no row 1"):
         nb.explain_words("free mum", row=1)
 
@@ -313,7 +314,7 @@ def test_a_pattern_with_a_group_places_the_group():
 def test_spans_of_a_document_are_where_its_words_are():
     text = "FREE prize: call now! Free İstanbul"
     nb = sc.NaiveBayes(kinds="text").fit([text, "love mum now"], ["s", "h"])
-    for line in nb.explain_words(text).to_pylist():
+    for line in arrow(nb.explain_words(text)).to_pylist():
         assert len(line["spans"]) == line["count"]
         for span in line["spans"]:
             assert re.fullmatch(line["word"], text[span["start"] : span["end"]], re.IGNORECASE)

@@ -12,6 +12,7 @@ from scipy import stats
 
 import softcount as sc
 from enumerated import along
+from framed import arrow
 from softcount.errors import DataError
 from softcount.networks.graph import Graph
 
@@ -205,7 +206,7 @@ def test_the_likeliest_of_all_is_the_top_of_the_joint_table(net, seed):
 
 
 def test_drawn_rows_follow_the_network(net):
-    drawn = net.sample(20_000, random_state=1).to_pandas()
+    drawn = arrow(net.sample(20_000, random_state=1)).to_pandas()
     for name in NAMES:
         for level, share in net.query(name).items():
             off = abs((drawn[name] == level).mean() - share)
@@ -218,7 +219,7 @@ def test_drawn_rows_follow_the_network(net):
     ids=str,
 )
 def test_drawn_rows_under_what_is_given_follow_the_posterior(net, given):
-    drawn = net.sample(4_000, given=given, random_state=2).to_pandas()
+    drawn = arrow(net.sample(4_000, given=given, random_state=2)).to_pandas()
     for name in NAMES:
         if name in given and isinstance(given[name], str):
             assert set(drawn[name]) == {given[name]}
@@ -286,11 +287,11 @@ def test_numbers_are_evidence_by_their_density(mixed, given):
 
 
 def test_drawn_numbers_stay_in_the_range_that_is_given(mixed):
-    drawn = mixed.sample(2_000, given={"x": (0.5, 1.5)}, random_state=0).to_pandas()
+    drawn = arrow(mixed.sample(2_000, given={"x": (0.5, 1.5)}, random_state=0)).to_pandas()
     assert drawn["x"].between(0.5, 1.5).all()
     share = mixed.query("a", {"x": (0.5, 1.5)})["yes"]
     assert abs((drawn["a"] == "yes").mean() - share) < 4 * np.sqrt(share * (1 - share) / len(drawn))
-    held = mixed.sample(3, given={"x": 1.25, "n": 3}, random_state=0).to_pandas()
+    held = arrow(mixed.sample(3, given={"x": 1.25, "n": 3}, random_state=0)).to_pandas()
     assert held["x"].tolist() == [1.25] * 3 and held["n"].tolist() == [3] * 3
 
 
@@ -306,7 +307,7 @@ def test_rows_are_scored_by_their_density(mixed):
 
 def rows_of(net: Any, n: int, lost: float, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    table = net.sample(n, random_state=seed).to_pandas()
+    table = arrow(net.sample(n, random_state=seed)).to_pandas()
     return table.astype(object).mask(rng.random(table.shape) < lost, None)
 
 
@@ -345,7 +346,7 @@ def test_holes_are_filled_with_what_the_rest_of_the_row_says(mixed):
 @pytest.mark.parametrize("of", ["a", "b"])
 def test_an_explanation_adds_up_to_the_log_odds(mixed, of):
     table = rows_of(mixed, 20, 0.3, 2)
-    found = mixed.explain(table, of).to_pandas()
+    found = arrow(mixed.explain(table, of)).to_pandas()
     assert set(found) == {"(prior)", *mixed.nodes} - {of}
     for (_, row), pieces in zip(table.iterrows(), found.to_numpy(), strict=True):
         chances = sorted(mixed.query(of, shown(row, of)).values())
@@ -360,20 +361,20 @@ def test_an_anomaly_is_what_its_nodes_add_up_to(mixed):
     table.loc[7, ["x", "n"]] = [40.0, 60]
     scores = mixed.anomaly_score(table)
     assert scores.argmax() == 7
-    worst = mixed.anomalies(table, 5).to_pandas()
+    worst = arrow(mixed.anomalies(table, 5)).to_pandas()
     assert worst["row"].tolist() == np.argsort(-scores, kind="stable")[:5].tolist()
     np.testing.assert_allclose(worst[mixed.nodes].sum(axis=1), worst["score"], rtol=1e-10)
     np.testing.assert_allclose(worst["score"], scores[worst["row"]], rtol=1e-12)
     assert worst["reason"][0] in ("x", "n")
-    whole = pd.DataFrame(mixed.sample(3_000, random_state=5).to_pandas())
+    whole = pd.DataFrame(arrow(mixed.sample(3_000, random_state=5)).to_pandas())
     typical = mixed.anomaly_score(whole)
     assert abs(typical.mean()) < 4 * typical.std() / np.sqrt(len(whole))
 
 
 def test_anomalies_of_no_rows_are_none(mixed):
     table = rows_of(mixed, 5, 0.0)
-    assert mixed.anomalies(table, 0).num_rows == 0
-    assert mixed.anomalies(table, 99).num_rows == 5
+    assert arrow(mixed.anomalies(table, 0)).num_rows == 0
+    assert arrow(mixed.anomalies(table, 99)).num_rows == 5
 
 
 def test_cut_numbers_are_asked_by_number_range_or_name():

@@ -8,6 +8,7 @@ import pytest
 
 import softcount as sc
 from contract.networks import drawn
+from framed import arrow
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 KINDS = {"x": "normal", "z": "normal", "k": "poisson"}
@@ -102,7 +103,7 @@ def test_what_each_column_says_of_the_class(columns):
     plain = sc.NaiveBayes(kinds=kinds_of(columns), class_prior=1.0).fit(table, "c")
     net = sc.BayesNet(star("c", columns), kinds=kinds_of(columns)).fit(table, "c")
     for against in (None, "u"):
-        one, other = (model.explain(table, against=against).to_pandas() for model in (plain, net))
+        one, other = (arrow(model.explain(table, against=against)).to_pandas() for model in (plain, net))
         names = ["(prior)", *columns]
         np.testing.assert_allclose(other[names].to_numpy(), one[names].to_numpy(), rtol=1e-9, atol=1e-11)
 

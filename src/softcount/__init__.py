@@ -33,6 +33,8 @@ _NAMES = {
     "families": "Bernoulli Binomial Categorical Cut Exponential GammaFamily Geometric Grouped HistogramFamily "
     "KernelFamily LogNormal Markov Mixed Multinomial Multinormal Normal Poisson Spiked Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
+    "fitted.model_changes": "model_changes",
+    "fitted.conditions": "above any_of below between not_",
     "bayes.expert_beliefs": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",
     "models.align": "Older",

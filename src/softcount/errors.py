@@ -3,6 +3,16 @@
 Every message says what, where (column, row), what would be right, and what to do next.
 """
 
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from itertools import count
+
+HERE = os.path.dirname(__file__) + os.sep
+"""Where the files of this library are: nobody is helped by a warning that points there."""
+
 
 class SoftcountError(Exception):
     """The parent of every error raised on purpose."""
@@ -22,3 +32,20 @@ class ResourceError(SoftcountError, MemoryError):
 
 class DataWarning(UserWarning):
     """Something in the table that changes no result but that its owner wants to know."""
+
+
+def warn(message: str, category: type[Warning] = DataWarning) -> None:
+    """A warning that points at the line which called this library."""
+    warnings.warn(message, category, stacklevel=_first_outside())
+
+
+def _first_outside() -> int:
+    """How many frames above `warn`, itself counted, is the first that is not ours; in a thread of ours none is."""
+    for depth in count(2):
+        try:
+            file = sys._getframe(depth).f_code.co_filename
+        except ValueError:
+            break
+        if not file.startswith(HERE):
+            return depth
+    return 2

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 import softcount as sc
+from framed import arrow
 from softcount.bayes.model_weights import stacking_weights
 
 ROWS = {
@@ -100,7 +101,7 @@ def test_numbers_of_classes_weigh_what_the_table_of_trials_says():
     rng = np.random.default_rng(3)
     table = {"x": np.concatenate([rng.normal(0, 1, 30), rng.normal(3.0, 1, 25)])}
     model = sc.Mixture("average", random_state=0, n_init=3).fit(table)
-    evidence = {line["classes"]: line["evidence"] for line in model.selection_.to_pylist()}
+    evidence = {line["classes"]: line["evidence"] for line in arrow(model.selection_).to_pylist()}
     members = [mixture.n_components_ for mixture in model.average_.models_]
     logs = np.array([evidence[k] for k in members])
     np.testing.assert_allclose(model.average_.weights_, np.exp(logs - logsumexp(logs)), atol=2e-3)
@@ -167,7 +168,7 @@ def test_a_saved_average_answers_the_same(case, tmp_path):
 @pytest.mark.parametrize("case", CASES)
 def test_members_that_are_explained_add_up_to_the_answer(case):
     model, table = averages(case)
-    told = model.explain(table).to_pandas()
+    told = arrow(model.explain(table)).to_pandas()
     np.testing.assert_allclose(told.groupby("row")["weight"].sum(), 1.0, atol=1e-12)
     assert list(told["member"].unique()) == model.names_
     if "class" in told:
@@ -188,7 +189,7 @@ def test_one_model_is_its_own_average(case):
 
 def test_samples_come_from_members_by_their_weight():
     model, _ = averages("networks")
-    drawn = model.sample(4000, given={"Wet": "yes"}, random_state=0).to_pandas()
+    drawn = arrow(model.sample(4000, given={"Wet": "yes"}, random_state=0)).to_pandas()
     assert (drawn["Wet"] == "yes").all()
     wanted = model.query("Sky", {"Wet": "yes"})["grey"]
     assert (drawn["Sky"] == "grey").mean() == pytest.approx(wanted, abs=4 * math.sqrt(0.25 / 4000))

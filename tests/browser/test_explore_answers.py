@@ -10,6 +10,7 @@ import pytest
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
+from framed import arrow
 from softcount.run.base import AtOnce
 
 
@@ -86,7 +87,7 @@ def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages:
     variables, rows = variables_of(page), random_rows(explored.rows, 200, seed=5)
     evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
     found = asked(page, "e => softcount.engine.waterfall(e)", evidences)
-    table = explored.model.explain(rows).to_pylist()
+    table = arrow(explored.model.explain(rows)).to_pylist()
     for why, expected in zip(found, table, strict=True):
         assert sum(step["odds"] for step in why["steps"]) == pytest.approx(why["total"], abs=1e-9)
         assert why["total"] == pytest.approx(sum(expected.values()), abs=TOLERANCE)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
+from framed import arrow
 from softcount.classify.encoded_rows import EncodedRows, drawn_by
 from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.files.archive import read, write
@@ -54,7 +55,7 @@ def test_probabilities_are_shares_and_beat_naive_bayes(fitted):
 
 def test_it_says_what_was_chosen_and_what_it_gained(fitted):
     model, *_ = fitted
-    table = model.selection_.to_pydict()
+    table = arrow(model.selection_).to_pydict()
     assert set(table) == {"model", "setting", "log_loss", "accuracy", "weight"}
     assert table["log_loss"] == sorted(table["log_loss"])
     assert sum(weight > 0 for weight in table["weight"]) == len(model.pool_.names)

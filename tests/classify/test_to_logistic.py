@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 import softcount as sc
+from framed import arrow
 from softcount.evaluate.logistic_fit import linear_rows, naive_weights, regressed
 from softcount.run.threads import Threads
 
@@ -45,7 +46,7 @@ def test_explanations_add_up_and_saved_is_loaded(fitted, hybrid, tmp_path):
     frame, y, naive = fitted
     partner = naive.to_logistic(frame, y, hybrid=hybrid)
     logs = np.sort(partner.predict_log_proba(frame), axis=1)
-    table = partner.explain(frame).to_pandas()
+    table = arrow(partner.explain(frame)).to_pandas()
     parts = table[["(prior)", "size", "colour", "ripe"]].sum(axis=1)
     np.testing.assert_allclose(parts, logs[:, -1] - logs[:, -2], rtol=0, atol=1e-10)
     assert (table.loc[::17, "colour"] == 0).all()

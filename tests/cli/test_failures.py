@@ -132,7 +132,7 @@ USAGE = [
     ["fit", "a.csv", "--jobs", "0"],
     ["predict", "m.sc"],
     ["explain", "m.sc", "a.csv", "--row", "0"],
-    ["query", "m.sc"],
+    ["query", "m.sc", "--samples", "5"],
     ["sample", "m.sc", "-n", "-1"],
     ["show", "m.sc", "--nonsense"],
 ]

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 import softcount
 from cli.shell import python
 from cli.tables import fruit_rows, write_table
+from framed import arrow
 from networks.drawn_networks import HOSTILE, hostile_network
 from small_networks import marginal, random_network
 from softcount.cli import main
@@ -437,7 +438,7 @@ QUESTIONS = [
     (("query", "bag.sc", "--of", "bag", "--given", "flavor=lime:0.5|lemon:1"), 3, "no level 'lemon'"),
     (("query", "bag.sc", "--of", "bag", "--given", "flavor=lime:-1|cherry:1"), 3, "0 or more"),
     (("query", "bag.sc", "--of", "bag", "--likeliest"), 2, "--likeliest"),
-    (("query", "bag.sc"), 2, "--of"),
+    (("query", "bag.sc", "--samples", "5"), 2, "--of"),
     (("query", "bag.sc", "--likeliest", "--samples", "5"), 2, "--samples"),
     (("query", "bag.sc", "--of", "bag", "--memory", "much"), 2, "--memory"),
     (("query", "bag.sc", "--of", "bag", "--memory", "8"), 5, "--samples"),
@@ -552,7 +553,7 @@ def test_rows_that_fit_a_network_worst_are_shown_with_what_makes_them_odd(folder
     """The scores of `predict --anomaly` without the class, and those of the library with all that a row shows."""
     net = softcount.load(folder / "bag.sc")
     rows = softcount.read(folder / "candy.csv")
-    worst = net.anomalies(rows, 3).to_pylist()
+    worst = arrow(net.anomalies(rows, 3)).to_pylist()
     found = answer("show", folder / "bag.sc", folder / "candy.csv", "--anomalies", "3")
     for line, own in zip(found, worst, strict=True):
         assert line["row"] == own["row"] + 1 and line["score"] == pytest.approx(own["score"], rel=1e-9)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import softcount as sc
+from framed import arrow
 from softcount.cli import main
 from softcount.counts import ROOT
 
@@ -116,14 +117,14 @@ def test_names_change_no_answer_of_a_saved_model(both: tuple[Any, Any], tmp_path
 
 
 def test_what_is_ours_stands_back_where_a_column_has_its_name(both: tuple[Any, Any]) -> None:
-    names = both[1].explain(THEIRS).column_names
+    names = arrow(both[1].explain(THEIRS)).column_names
     assert names[0] == "(((prior)))" and {"(prior)", "((prior))", "a, b", "(a, b)"} <= set(names)
     assert set(both[1].query("((class))")) == set(both[0].query("(class)"))
-    assert both[1].augment(THEIRS).column_names[-2:] == ["((class))", "((count))"]
+    assert arrow(both[1].augment(THEIRS)).column_names[-2:] == ["((class))", "((count))"]
 
 
 def test_names_change_no_class_report(both: tuple[Any, Any]) -> None:
-    left, right = (model.classes().to_pylist() for model in both)
+    left, right = (arrow(model.classes()).to_pylist() for model in both)
     for one, other in zip(left, right, strict=True):
         assert list(one["typical"].values()) == list(other["typical"].values())
         assert [x["influence"] for x in one["apart"]] == [x["influence"] for x in other["apart"]]
@@ -165,7 +166,7 @@ def test_a_word_may_be_called_like_the_words_that_are_not_there() -> None:
         kinds = {"text": sc.Text(model="bernoulli", pattern=r"[^|]+")}
         rows = pd.DataFrame({"text": [text.replace("(words not there)", name) for text in texts]})
         model = sc.NaiveBayes(kinds=kinds).fit(rows, ["a", "a", "b", "b"] * 3)
-        found = model.explain_words(rows, row=0).to_pylist()
+        found = arrow(model.explain_words(rows, row=0)).to_pylist()
         assert len({line["word"] for line in found}) == len(found)
         told.append(sorted((line["nats"], len(line["spans"])) for line in found))
     assert told[0] == told[1]

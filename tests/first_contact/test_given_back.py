@@ -76,7 +76,7 @@ def test_a_missing_date_is_filled_by_a_date(make: Any) -> None:
     assert pa.types.is_timestamp(filled.schema.field("day").type)
     assert pa.types.is_duration(filled.schema.field("waited").type)
     assert filled.column("day")[3].as_py().year == 2020
-    drawn = model.sample(5)
+    drawn = pa.table(model.sample(5))
     assert pa.types.is_timestamp(drawn.schema.field("day").type)
 
 

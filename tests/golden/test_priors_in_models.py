@@ -318,7 +318,7 @@ def test_an_unseen_level_has_the_reserved_mass(a):
     seen = np.array([(y == g).sum() for g in (0, 1)])
     reserved = a / (seen + a * (3 + 1))
     wanted = model.class_prior_ * reserved
-    with pytest.warns(sc.DataWarning, match="1 cells hold levels never seen.*'colour'"):
+    with pytest.warns(sc.DataWarning, match="1 cell holds levels never seen.*'colour'"):
         found = model.predict_proba(pd.DataFrame({"colour": ["purple"]}))[0]
     np.testing.assert_allclose(found, wanted / wanted.sum(), rtol=1e-13)
     assert model.score_samples(pd.DataFrame({"colour": ["purple"]}))[0] == pytest.approx(

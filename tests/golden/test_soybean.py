@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
+from framed import arrow
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import cheeseman_stutz
 from softcount.models.nodes import Imagined
@@ -61,7 +62,7 @@ def test_as_many_classes_as_diseases_are_found_and_are_the_diseases(beans: Any, 
     members = pd.crosstab(disease, model.predict(frame))
     assert sorted(members.max(axis=0)) == [10, 10, 10, 17] and (members > 0).to_numpy().sum() == 4
     assert model.predict_proba(frame).max(axis=1).min() >= 0.999
-    tried = model.selection_.to_pandas().set_index("classes")
+    tried = arrow(model.selection_).to_pandas().set_index("classes")
     assert tried["bic"].idxmin() == 3
     assert tried["evidence"].nlargest(2).index.tolist()[0] == 4
 

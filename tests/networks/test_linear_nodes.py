@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
+from framed import arrow
 from networks.plain_numbers import (
     DISCRETE,
     NUMBERS,
@@ -191,7 +192,7 @@ def test_rows_that_are_drawn_follow_the_lines_and_what_is_held() -> None:
     net, _ = drawn_and_fitted(4, rows=200)
     plain = PlainNet.of(net)
     held = {plain.numbers[1]: 0.4}
-    rows = net.sample(20000, held, random_state=1).to_pandas()
+    rows = arrow(net.sample(20000, held, random_state=1)).to_pandas()
     assert (rows[plain.numbers[1]] == 0.4).all()
     for name in [x for x in plain.numbers if x not in held]:
         found = net.query(name, held)
@@ -207,7 +208,7 @@ def test_drawn_rows_are_as_correlated_as_the_network_says() -> None:
         random_table(np.random.default_rng(2), [("a", "b"), ("b", "c")], [], list("abc"), 100)
     )
     _, covariance = PlainNet.of(net).normal({})
-    rows = net.sample(40000, random_state=3).to_pandas()[PlainNet.of(net).numbers]
+    rows = arrow(net.sample(40000, random_state=3)).to_pandas()[PlainNet.of(net).numbers]
     unit = np.sqrt(np.diagonal(covariance))
     np.testing.assert_allclose(rows.cov() / np.outer(unit, unit), covariance / np.outer(unit, unit), atol=0.03)
 
@@ -321,7 +322,7 @@ def test_a_leaf_whose_counts_are_expected_ones_is_learned_as_naive_bayes_learns_
 def test_what_nodes_add_to_a_level_and_to_a_surprise_adds_up(seed: int) -> None:
     net, rows = drawn_and_fitted(seed)
     for node in net.levels_:
-        pieces = net.explain(rows, node).to_pandas().sum(axis=1)
+        pieces = arrow(net.explain(rows, node)).to_pandas().sum(axis=1)
         shares = np.sort(net.predict_proba(rows, node), axis=1)
         np.testing.assert_allclose(pieces, np.log(shares[:, -1] / shares[:, -2]), rtol=1e-8, atol=1e-8)
     found, logs, usual = (
@@ -383,7 +384,7 @@ def test_a_number_that_is_alone_is_drawn_in_a_range_beside_joined_ones() -> None
     edges = [("p", "u"), ("p", "x"), ("x", "y")]
     table = random_table(np.random.default_rng(6), edges, ["p"], ["u", "x", "y"], 200)
     net, within = BayesNet(edges).fit(table), (float(table["u"].median()), float(table["u"].max()))
-    rows = net.sample(4000, {"u": within, "y": 0.5}, random_state=2).to_pandas()
+    rows = arrow(net.sample(4000, {"u": within, "y": 0.5}, random_state=2)).to_pandas()
     assert rows["u"].between(*within).all() and (rows["y"] == 0.5).all()
     right = net.query("p", {"u": within, "y": 0.5})["a"]
     assert (rows["p"] == "a").mean() == pytest.approx(right, abs=0.04)

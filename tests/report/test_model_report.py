@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import softcount as sc
+from framed import arrow
 from html_checks import HOSTILE, checked
 from softcount.cli import main
 from softcount.demo import table_path
@@ -39,7 +40,7 @@ def bikes(folder: Path) -> Any:
 
 
 def drawn_rows(model: Any, n: int) -> list[dict[str, Any]]:
-    rows = model.sample(n, random_state=0).to_pylist()
+    rows = arrow(model.sample(n, random_state=0)).to_pylist()
     rng = np.random.default_rng(1)
     return [
         {key: None if rng.random() < 0.15 else value for key, value in row.items() if key != "type"} for row in rows

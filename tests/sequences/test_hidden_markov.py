@@ -16,7 +16,6 @@ import softcount as sc
 from contract.examples import EXAMPLES, Example
 from every_path import every_path
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*cells are missing:softcount.DataWarning")
 NEXT = np.array([[0.9, 0.08, 0.02], [0.1, 0.8, 0.1], [0.05, 0.05, 0.9]])
 MEANS = np.array([0.0, 4.0, 9.0])
 

@@ -36,7 +36,7 @@ BROKEN = [
     ("two empty names", b",,c\n1,2,3\n", "column 2 has no name"),
     ("data for a header", b"1,2\n3,4\n", "looks like data, not names.*header=False"),
     ("data with repeats for a header", b"5,x,5,x\n6,y,7,y\n", "looks like data, not names"),
-    ("latin-1", "a,b\n1,x\n2,caf\xe9\n".encode("latin-1"), r"not UTF-8.*byte 13 \(in row 2\).*--encoding cp1252"),
+    ("latin-1", "a,b\n1,x\n2,caf\xe9\n".encode("latin-1"), r"not UTF-8.*byte 13 \(in row 2\).*encoding='cp1252'"),
     ("latin-1 in the header", "caf\xe9,b\n1,2\n".encode("latin-1"), "byte 3 .*header"),
     ("UTF-16 without its mark", "a,b\n1,2\n".encode("utf-16-le"), "NUL"),
     ("NUL", b"a,b\n1,2\n3,\x004\n", "NUL byte in row 2"),
@@ -100,7 +100,7 @@ def late(first: str, then: str, rows: int = 66_000) -> str:
 def test_a_word_late_in_a_number_column_is_refused_by_column_and_row(tmp_path: Path, word: str) -> None:
     cell = f'"{word}"' if "," in word else word
     path = written(tmp_path / "t.csv", late("2.5", cell))
-    with pytest.raises(DataError, match=r"'a' holds numbers, but row 66001 holds .*--missing .*--kind a=categorical"):
+    with pytest.raises(DataError, match=r"'a' holds numbers, but row 66001 .*missing=.*kinds={'a': 'categorical'}"):
         read(path)
 
 

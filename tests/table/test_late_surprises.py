@@ -144,7 +144,7 @@ def test_a_level_called_like_the_one_that_the_rest_share_stays_apart_from_them()
 def test_what_the_user_declared_is_not_overruled_by_a_late_row(tmp_path: Path) -> None:
     values = late([1, 2, 3], [-4])
     pd.DataFrame({"it": values, "x": 0.5 + np.arange(len(values)) % 3}).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(DataError, match=rf"'it' is a count, but row {MANY + 1} holds -4\.0.*--kind it=real"):
+    with pytest.raises(DataError, match=rf"'it' is a count, but row {MANY + 1} holds -4\.0.*kinds={{'it': 'real'}}"):
         read(tmp_path / "t.csv", kinds={"it": "count"})
     with pytest.raises(DataError, match=rf"'it' is positive, but row {MANY + 1} holds -4\.0"):
         read(tmp_path / "t.csv", kinds={"it": "positive"})

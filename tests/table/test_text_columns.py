@@ -397,8 +397,8 @@ def test_short_text_is_left_out_and_the_note_says_how_to_use_it() -> None:
     table = open_table({"note": sentences(4), "x": [1.5, 2.5] * 20})
     assert not table.schema["note"].used
     (note,) = table.notes
-    assert "--kind note=text" in note
-    assert "--kind note=categorical" in note
+    assert "kinds={'note': 'text'}" in note
+    assert "kinds={'note': 'categorical'}" in note
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,11 @@ def test_long_texts_are_judged_by_the_first_of_them(monkeypatch: pytest.MonkeyPa
 WORDLESS = [
     ([None, None], "text", "every document is missing"),
     (["", "..."], "text", "none in 2 documents"),
-    (["one two", "three"], Reading(min_count=2), "of 3 different ones none is kept; lower min_count.*--min-count"),
+    (
+        ["one two", "three"],
+        Reading(min_count=2),
+        "of 3 different ones none is kept; lower min_count, min_df",
+    ),
 ]
 
 

@@ -15,18 +15,22 @@ import click
 COMMANDS = {
     "fit": "Learn a model from a table: classes to predict, or classes to find.",
     "predict": "Predict the class of every row of a table.",
+    "impute": "Fill the holes of a table by what a model expects there.",
     "evaluate": "Say how well a model does on rows whose class is known.",
     "compare": "Set classifiers side by side on rows held out.",
     "show": "Say what a model holds.",
     "report": "Write all that is known of a model as one page with pictures.",
     "plot": "Write one picture of a model by itself.",
+    "diff": "Say what changed between two models.",
+    "merge": "Make one model of several: their counts, added.",
     "schema": "Say how a table is read: the kind of each column, and why.",
     "explain": "Say why a row got its class, column by column.",
-    "query": "Ask for the distribution of one column, given others.",
+    "query": "Ask for the distribution of columns, given others.",
     "explore": "Write a page to play with a model, any column from any others.",
     "sample": "Draw new rows from a model.",
     "generate": "Write new text or sequences from a chain.",
     "density": "Say which density fits a column of a table, and draw it.",
+    "completion": "Write what makes a shell complete commands and options.",
     "demo": "Show the main job on a small table that comes with Softcount.",
 }
 """Each command and its line in `softcount --help`; a command's own file holds the rest."""
@@ -61,7 +65,11 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
+        from softcount.cli.loudness import loudness_options
+
         found: click.Command = import_module(f"softcount.cli.{cmd_name}_command").command
+        if not any(option.name == "quiet" for option in found.params):
+            found.params += loudness_options()
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,8 +104,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; a reader that closed its end of the pipe has seen enough, which is no failure."""
         from softcount.cli.outputs import ready_streams
+        from softcount.remedies import in_shell
 
-        with ready_streams():
+        with in_shell(), ready_streams():
             super().invoke(ctx)
 
 
@@ -131,6 +140,14 @@ def say_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None
         ctx.exit()
 
 
+def _with_loudness(group: click.Group) -> click.Group:
+    from softcount.cli.loudness import loudness_options
+
+    group.params += loudness_options()
+    return group
+
+
+@_with_loudness
 @click.group(
     "softcount",
     cls=LazyGroup,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from softcount.cli.named_columns import suggestion
-from softcount.cli.outputs import say
+from softcount.cli.outputs import say_note
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class DecisionRequest:
         if prior == ESTIMATE:
             prior = estimated_shares(found, was)
             told = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, prior, strict=True))[:8])
-            say(f"note: shares of the classes, estimated from these rows: {told}")
+            say_note(f"shares of the classes, estimated from these rows: {told}")
         return np.asarray(np.exp(with_prior(found, prior, names, was)))
 
     def choose(self, proba: np.ndarray, names: Sequence[Any]) -> np.ndarray:

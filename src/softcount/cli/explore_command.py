@@ -40,7 +40,7 @@ def command(model: str, data: str | None, output: str | None, serve: bool, form:
     from pathlib import Path
 
     from softcount.cli import library_calls as library
-    from softcount.cli.outputs import check_output, put_bytes, say
+    from softcount.cli.outputs import check_output, inform, put_bytes
     from softcount.explore import explored
 
     if serve and output is not None:
@@ -56,7 +56,7 @@ def command(model: str, data: str | None, output: str | None, serve: bool, form:
         return
     put_bytes(page.html.encode(), output)
     if output != "-":
-        say(f"Wrote {output}. Open it in a browser.")
+        inform(f"Wrote {output}. Open it in a browser.")
 
 
 def hand_out(page: ExplorePage, fitted: Fitted | FittedNet) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from softcount.cli.outputs import say
+from softcount.cli.loudness import LOUD, loudness
+from softcount.cli.outputs import say_note
 from softcount.errors import DataError
 from softcount.report.page import key_text
 from softcount.report.plain_text import counted, listed
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted_net import FittedNet
     from softcount.learn.learned import Learned
-    from softcount.table import Field, Key, Table
+    from softcount.table import Key, Table
 
 
 def column_key(fitted: Fitted, name: str, option: str) -> Key:
@@ -56,51 +55,19 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else f"It has {listed(names, most=20)}."
 
 
-def understood_given(fitted: Fitted, texts: Iterable[str]) -> dict[Key, Any]:
-    """Column -> value for each COL=VALUE, numbers as numbers and levels as the model holds them."""
-    keys = model_keys(fitted)
-    return {keys[name]: _value(fitted, keys[name], value) for name, value in split_given(texts, keys)}
+def node_keys(fitted: FittedNet) -> dict[str, Key]:
+    """The nodes of a network by the text that names them."""
+    from softcount.table.names import labels
+
+    return {name: key for key, name in labels(fitted.net.graph.names).items()}
 
 
-def split_given(
-    texts: Iterable[str], keys: Mapping[str, Key], model: str = "model", column: str = "column"
-) -> list[tuple[str, str]]:
-    """Name and value of each NAME=VALUE; both may hold "=", so the longest name that is known wins."""
-    found: dict[str, str] = {}
-    for text in texts:
-        places = [place for place, char in enumerate(text) if char == "="]
-        if not places:
-            raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as sex=Female")
-        known = [place for place in places if text[:place] in keys]
-        name = text[: known[-1] if known else places[0]]
-        if not known:
-            raise DataError(f"--given: the {model} has no {column} {name!r}.\n  {suggestion(name, keys)}")
-        if name in found:
-            raise click.UsageError(f"--given {name!r} is given twice")
-        found[name] = text[len(name) + 1 :]
-    return list(found.items())
-
-
-def _value(fitted: Fitted, key: Key, text: str) -> Any:
-    if key == fitted.target and fitted.classes is not None:
-        return class_value(fitted, text, "--given")
-    spec = fitted.schema[key]
-    if spec.kind == "text":  # its levels are words, the value is a document
-        return text
-    if spec.kind.numeric:
-        return _finite(spec, text)
-    # A level the model has not seen goes on as text: the prior has mass in reserve for it.
-    return next((level for level in spec.levels if str(level) == text), text)
-
-
-def _finite(spec: Field, text: str) -> Any:
-    """The number that a text is, as the cells of the column are written."""
-    from softcount.table.cell_forms import as_cell, number_in
-
-    key, value = spec.key, number_in(spec.written, text)
-    if not isfinite(value):
-        raise DataError(f"--given: column {str(key)!r} holds numbers, and {text!r} is not one.")
-    return as_cell(spec.written, value)
+def node_key(fitted: FittedNet, name: str, option: str) -> Key:
+    """The node of that name."""
+    keys = node_keys(fitted)
+    if name in keys:
+        return keys[name]
+    raise DataError(f"{option}: the network has no node {name!r}.\n  {suggestion(name, keys)}")
 
 
 def class_value(fitted: Fitted, text: str, option: str) -> Any:
@@ -116,7 +83,7 @@ def class_value(fitted: Fitted, text: str, option: str) -> Any:
 def say_prediction_notes(fitted: Learned, table: Table, cells: bool = True) -> None:
     """Columns that are not there or not known and, where `cells`, cells missing and levels never seen: a note each."""
     for note in prediction_notes(fitted, table, cells):
-        say(f"note: {note}")
+        say_note(note)
 
 
 def prediction_notes(fitted: Learned, table: Table, cells: bool = True) -> list[str]:
@@ -133,7 +100,8 @@ def prediction_notes(fitted: Learned, table: Table, cells: bool = True) -> list[
     if extra:
         notes.append(f"not in the model, so not used: {_names(extra)}")
     if cells:
-        notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
+        if loudness() == LOUD:  # missing cells are normal
+            notes += _cells(table.missing, absent, "missing cell", "taken as no evidence")
         notes += [table.outside_note] if table.outside else []
         text = {spec.key for spec in table.schema.stored("bags")}
         levels = {key: count for key, count in table.unseen.items() if key not in text}

@@ -258,7 +258,7 @@ def explained_lines(
     import numpy as np
     import pyarrow as pa
 
-    from softcount.cli.node_questions import node_key
+    from softcount.cli.named_columns import node_key
     from softcount.counts import ROOT
     from softcount.fitted.net_rows import explained_rows
     from softcount.fitted.odd_rows import shown_cells

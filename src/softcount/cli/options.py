@@ -38,13 +38,29 @@ seed_option = click.option(
     help="Seed of every random choice; the same seed gives the same answer.",
 )
 given_option = click.option(
-    "--given", "given", multiple=True, metavar="COL=VALUE", help="A column whose value is known. May be repeated."
+    "--given",
+    "given",
+    multiple=True,
+    metavar="COL=VALUE",
+    help="What is known of a column: a=5, a=1..5, 'a>5', 'a=x|y', 'a!=x'. May be repeated.",
 )
 
 
-def output_option(help_text: str) -> Callable[[Command], Command]:
+def output_option(help_text: str, required: bool = False) -> Callable[[Command], Command]:
     """Where to write the result."""
-    return click.option("-o", "--output", "output", metavar="FILE", help=help_text)
+    return click.option("-o", "--output", "output", metavar="FILE", required=required, help=help_text)
+
+
+rows_output_option = output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
+digits_option = click.option(
+    "--digits", type=click.IntRange(0, 17), metavar="N", help="Round numbers to N digits after the point."
+)
+keep_option = click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLS|all",
+    help="Begin lines with these columns of DATA (a,b,c), or with all. May be repeated.",
+)
 
 
 FILE_PARTS = tuple(part.name for part in fields(FileFormat))

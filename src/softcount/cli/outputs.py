@@ -41,13 +41,14 @@ def check_output(output: str | None, *inputs: str) -> None:
 @contextmanager
 def progress() -> Iterator[Tell]:
     """What to call as work gets done: click's `obj` where a caller in Python gave one, else bars on a terminal."""
+    from softcount.cli.loudness import QUIET, loudness
     from softcount.run.progress import progress_on
 
     watching = click.get_current_context().obj
     if watching is not None:
         yield watching
         return
-    with progress_on(sys.stderr) as tell:
+    with progress_on(io.StringIO() if loudness() == QUIET else sys.stderr) as tell:
         yield tell
 
 
@@ -166,8 +167,24 @@ def replace_closed_streams() -> None:
 
 
 def _show_note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    label = "note" if issubclass(category, DataWarning) else category.__name__
-    say(f"{label}: {' '.join(str(message).split())}")
+    text = " ".join(str(message).split())
+    if issubclass(category, DataWarning):
+        say_note(text)
+    else:
+        say(f"{category.__name__}: {text}")
+
+
+def say_note(message: str) -> None:
+    """Something that its owner wants to know."""
+    inform(f"note: {message}")
+
+
+def inform(message: str) -> None:
+    """A message that is no result and no error, unless nothing but those is to be said."""
+    from softcount.cli.loudness import QUIET, loudness
+
+    if loudness() > QUIET:
+        say(message)
 
 
 def _drop_what_cannot_be_written() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   softcount predict adult.sc new.csv -o predicted.csv
-  softcount predict adult.sc new.csv | head
+  softcount predict adult.sc new.csv --keep name,age --digits 3 | head
   softcount predict cars.sc - < cars.csv
   softcount predict spam.sc mail/                    one line per document, its file first
   softcount predict spam.sc - < messages.txt         one line per line
@@ -58,7 +58,9 @@ the rest of each row: a level with its probabilities, or the expected value of a
 @decision_options
 @sequence_form
 @options.format_options(document=True)
-@options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
+@options.keep_option
+@options.digits_option
+@options.rows_output_option
 @options.json_option
 def command(  # noqa: PLR0913 - what can be asked for
     model: str,
@@ -68,12 +70,15 @@ def command(  # noqa: PLR0913 - what can be asked for
     decide: DecisionRequest,
     layout: SequenceForm,
     form: InputFormat,
+    keep: tuple[str, ...],
+    digits: int | None,
     output: str | None,
     json_wanted: bool,
 ) -> None:
     """Predict the class of every row of DATA by MODEL."""
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
+    from softcount.cli.data_columns import rounded, with_kept
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.outputs import check_output, progress, put_rows
     from softcount.fitted.classes import anomaly_scores
@@ -84,15 +89,17 @@ def command(  # noqa: PLR0913 - what can be asked for
     check_output(output, model, data)
     states = sequence_calls.sequence_model(model)
     if states is not None:
-        if of is not None or anomaly or decide != DecisionRequest():
-            raise DataError(f"{model}: a model of sequences, for which --of, --anomaly, --cost and such mean nothing.")
-        put_rows(sequence_calls.predicted(states, data, layout, form), output, json_wanted)
+        if of is not None or anomaly or keep or decide != DecisionRequest():
+            raise DataError(
+                f"{model}: a model of sequences, for which --of, --anomaly, --keep, --cost and such mean nothing."
+            )
+        put_rows(rounded(sequence_calls.predicted(states, data, layout, form), digits), output, json_wanted)
         return
     layout.refuse(model)
     fitted = library.load_any(model)
     if not isinstance(fitted, Fitted):
         found, table = predict_node(fitted, data, of, anomaly, form, decide)
-        put_rows(found, output, json_wanted)
+        put_rows(with_kept(rounded(found, digits), table.source, keep), output, json_wanted)
         say_prediction_notes(fitted, table)
         return
     if of is not None and of != str(fitted.target):
@@ -103,7 +110,8 @@ def command(  # noqa: PLR0913 - what can be asked for
         proba = fitted.proba(table, threads) if proba is None else proba
         scores = anomaly_scores(fitted, table, threads) if anomaly else None
     chosen = decide.choose(proba, fitted.names)
-    put_rows(prediction_table(fitted.names, proba, chosen, scores, table.source.files), output, json_wanted)
+    found = prediction_table(fitted.names, proba, chosen, scores, table.source.files)
+    put_rows(with_kept(rounded(found, digits), table.source, keep), output, json_wanted)
     say_prediction_notes(fitted, table)
 
 
@@ -119,8 +127,8 @@ def predict_node(
     import numpy as np
     import pyarrow as pa
 
+    from softcount.cli.named_columns import node_key
     from softcount.cli.network_calls import open_rows
-    from softcount.cli.node_questions import node_key
     from softcount.cli.outputs import progress
     from softcount.fitted.decisions import log_of
     from softcount.fitted.net_rows import surprises

@@ -36,7 +36,7 @@ MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not); of a network,
 )
 @options.given_option
 @options.seed_option
-@options.output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
+@options.rows_output_option
 @options.json_option
 def command(  # noqa: PLR0913 - what can be asked for
     model: str, n: int, length: int | None, given: tuple[str, ...], seed: int, output: str | None, json_wanted: bool
@@ -47,8 +47,7 @@ def command(  # noqa: PLR0913 - what can be asked for
 
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
-    from softcount.cli.named_columns import understood_given
-    from softcount.cli.node_questions import given_nodes
+    from softcount.cli.given_values import given_columns, given_nodes
     from softcount.cli.outputs import check_output, put_rows
     from softcount.fitted.answers import sampled
     from softcount.fitted.fitted_model import Fitted
@@ -66,7 +65,7 @@ def command(  # noqa: PLR0913 - what can be asked for
         raise DataError(f"{model}: no model of sequences. Leave out --length.")
     fitted, rng = library.load_any(model), np.random.default_rng(seed)
     if isinstance(fitted, Fitted):
-        rows = sampled(fitted, n, understood_given(fitted, given), rng)
+        rows = sampled(fitted, n, given_columns(fitted, given), rng)
     else:
         drawn = fitted.drawn(n, given_nodes(fitted, given), rng)
         rows = {name: drawn[key] for key, name in labels(drawn).items()}

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
+from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
@@ -49,7 +49,7 @@ CLASS = "(class)"
 SCORES = ("bic", "bdeu")
 
 
-class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
@@ -250,9 +250,7 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
         fitted = self.fitted_
-        kinds: dict[Key, Any] = {node.key: node.family for node in fitted.net.each if node.columns}
-        lines = [node.key for node in fitted.net.each if node.family.number_parents]
-        kinds |= dict.fromkeys([*fitted.net.cuts, *lines], "normal")
+        kinds = node_families(fitted)
         own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
         return type(self)(**self.get_params(deep=False) | own).fit(
             X, y if y is not None else fitted.target, sample_weight
@@ -404,7 +402,7 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def query(
         self,
-        of: Any,
+        of: Any = None,
         given: Any = None,
         each: bool = False,
         samples: int | None = None,
@@ -413,9 +411,10 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ) -> Any:
         """What is known of a node once others are: level -> probability; mean, variance, pdf, quantile of a number.
 
-        Of a list of nodes the joint probability of their levels, or with `each` every node by itself. What is given of
-        a node is a level, a number, a set or list of levels, a range (low, high) of numbers, or a mapping of levels to
-        how likely they make what was seen. Where an exact answer would cost too much, `samples` asks for one by
+        Of a list of nodes the joint probability of their levels, or with `each` every node by itself; without `of`, all
+        that are not given. What is given of a node is a level, a number, a condition (`between`, `above`, `below`,
+        `any_of`, `not_`), short for one a range (low, high) or a list of levels, or a mapping of levels to how likely
+        they make what was seen. Where an exact answer would cost too much, `samples` asks for one by
         sampling, whose `errors` are beside it: `method` "weighting", or "gibbs" where what is given is rare.
         """
         if samples is None:
@@ -443,14 +442,14 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def edge_strength(
         self, X: Any, y: Any = None, sample_weight: Any = None, replicates: int = 100, exact: bool = False
     ) -> Any:
-        """An Arrow table of how sure edges are: the share of resampled tables in which each is found again.
+        """A frame of how sure edges are: the share of resampled tables in which each is found again.
 
         `joined` counts the edge in either direction, `directed` in this one, and `compelled` where no equally good
         network has it the other way. `exact` gives the probability that two nodes are joined over all trees.
         """
         from softcount.estimators.net_strength import edge_strength
 
-        return arrow_table(edge_strength(clone(self), X, y, sample_weight, replicates, exact))
+        return self._result(arrow_table(edge_strength(clone(self), X, y, sample_weight, replicates, exact)))
 
     def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:
         """The network after nodes were set from outside: arrows into them are cut. For who reads arrows as causes."""
@@ -514,7 +513,7 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return filled(X, found)
 
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
-        """An Arrow table of what each node adds to the log-odds of a node's likeliest level against the runner-up.
+        """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.
 
         Nodes speak one after another, parents first; a column is what it adds to what those before it said, and all of
         them, with `(prior)`, add up exactly. In a star that is what naive Bayes says of every column.
@@ -522,9 +521,8 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         table = self._closed(X)
         found = explained_rows(self._fitted, table, self._of(of), against).parts
         names = labels(key for key in found if key is not ROOT)
-        return arrow_table(
-            {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}
-        )
+        own = {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}
+        return self._result(arrow_table(own), X)
 
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats less likely each row is than is usual for the nodes that it shows."""
@@ -532,7 +530,7 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return np.asarray(sum(found.values()))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
-        """An Arrow table of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
+        """A frame of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
         inputs.refuse_fraction("n, the number of rows,", n, 0)
         found = surprises(self._fitted, self._closed(X))
         names = list(labels(found).values())
@@ -541,14 +539,15 @@ class BayesNet(NotebookFace, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         worst = np.argsort(-score, kind="stable")[: int(n)]
         shown: dict[str, Any] = {"row": worst, "score": score[worst]}
         shown["reason"] = [names[place] for place in parts[worst].argmax(axis=1)]
-        return arrow_table({**shown, **{apart(name, shown): parts[worst, j] for j, name in enumerate(names)}})
+        told = {**shown, **{apart(name, shown): parts[worst, j] for j, name in enumerate(names)}}
+        return self._result(arrow_table(told), X, worst)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """An Arrow table of n new rows; nodes named in `given` are held, and the others follow from them."""
+        """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""
         inputs.refuse_fraction("n, the number of rows,", n, 0)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         drawn = self._fitted.drawn(int(n), given, rng)
-        return arrow_table({name: drawn[key] for key, name in labels(drawn).items()})
+        return self._result(arrow_table({name: drawn[key] for key, name in labels(drawn).items()}))
 
     def explore(self, X: Any = None) -> Any:
         """A page to play with the network, any node from any others: `model.explore().save("explore.html")`.

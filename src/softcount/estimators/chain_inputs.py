@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.learn.plan import retyping
 from softcount.run.base import AtOnce
@@ -85,7 +86,7 @@ def _refuse_wide(sequences: Sequences) -> None:
     if len(keys) > 1:
         raise DataError(
             f"a chain is of one column, but a step has {len(keys)}: {wording.and_others(keys)}. Name one: "
-            "--symbols COL, or in Python read_sequences(..., columns=['...'])."
+            f"{remedies.either('read_sequences(..., columns=[...])', '--symbols COL')}."
         )
 
 

@@ -1,4 +1,4 @@
-"""What an estimator has to say about its classes, as Arrow tables: influence, class reports, entropy, anomalies."""
+"""What an estimator has to say about its classes, as tables: influence, class reports, entropy, anomalies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
 from softcount.estimators.inputs import Answer, refuse_fraction
+from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import (
     Anomaly,
@@ -26,27 +27,7 @@ from softcount.fitted.marking_words import DocumentWords, explain_words, marking
 from softcount.table import Key, Table, document_at
 
 
-def arrow_table(columns: Any) -> Any:
-    """An Arrow table of columns by name; those that hold words and numbers hold text."""
-    import pyarrow as pa
-
-    return pa.table({name: values if _alike(values) else list(map(str, values)) for name, values in columns.items()})
-
-
-def _alike(values: Any) -> bool:
-    """Whether Arrow can hold these values in one column."""
-    objects = isinstance(values, list) or getattr(values, "dtype", np.dtype(float)).kind == "O"
-    return not objects or len({bool if isinstance(x, (bool, np.bool_)) else isinstance(x, str) for x in values}) < 2
-
-
-def arrow_lines(lines: list[dict[str, Any]], types: Any = None) -> Any:
-    """An Arrow table of lines that all have the same names; `types` of them where there may be no line."""
-    import pyarrow as pa
-
-    return pa.Table.from_pylist(lines, schema=None if types is None else pa.schema(types))
-
-
-class ClassReports:
+class ClassReports(ResultFrames):
     """Understanding classes: what sets them apart, who is in them, and who fits nowhere. Rows are counted from 0."""
 
     fitted_: Fitted
@@ -65,7 +46,7 @@ class ClassReports:
         one entry under its joined names. Words are of the rows or, with `parameters`, of what they are scored with.
         """
         check_is_fitted(self, "fitted_")
-        return _per_class(self.fitted_, parameters) if per_class else _summed(self.fitted_)
+        return self._result(_per_class(self.fitted_, parameters) if per_class else _summed(self.fitted_))
 
     def classes(self, X: Any = None, members: int = 3, parameters: bool = False) -> Any:
         """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
@@ -81,7 +62,7 @@ class ClassReports:
         if X is not None:
             both = zip(lines, self._answer(X, sort_rows, int(members), 0).classes, strict=True)
             lines = [line | _crowd_line(crowd, self.fitted_.n_groups) for line, crowd in both]
-        return arrow_lines(lines)
+        return self._result(arrow_lines(lines))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
@@ -93,7 +74,8 @@ class ClassReports:
         refuse_fraction("n, the number of rows,", n, 0)
         sorting = self._answer(X, sort_rows, 0, int(n))
         names = _names(self.fitted_)
-        return arrow_lines([_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies], _odd_types(names))
+        lines = [_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies]
+        return self._result(arrow_lines(lines, _odd_types(names)), X, [line["row"] for line in lines])
 
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats more surprising each row is than is usual in its class: the score that `anomalies` ranks by."""
@@ -109,7 +91,7 @@ class ClassReports:
         members = self._answer(X, Fitted.proba)
         best, entropy = members.argmax(axis=1), membership_entropy(members)
         most = np.log(members.shape[1]) if members.shape[1] > 1 else 1.0
-        return pa.table(
+        table = pa.table(
             {
                 "row": pa.array(np.arange(len(members))),
                 "class": pa.array(_names(self.fitted_)).take(pa.array(best, pa.int64())),
@@ -118,9 +100,10 @@ class ClassReports:
                 "relative_entropy": pa.array(entropy / most),
             }
         )
+        return self._result(table, X)
 
     def marking_words(self, key: Any = None, n: int = 10) -> Any:
-        """An Arrow table of the n words that most mark each class: more likely there than in all others together.
+        """A frame of the n words that most mark each class: more likely there than in all others together.
 
         `log_odds` is the word in this class against the others, in nats; `count` and `elsewhere` say how often it
         occurs (with the Bernoulli model: in how many documents). Words are ranked by `evidence`, how many nats better
@@ -129,10 +112,10 @@ class ClassReports:
         """
         check_is_fitted(self, "fitted_")
         refuse_fraction("n, the number of words,", n, 0)
-        return marks_table(self.fitted_, _names(self.fitted_), key, int(n))
+        return self._result(marks_table(self.fitted_, _names(self.fitted_), key, int(n)))
 
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
-        """An Arrow table of the words of one document and the nats by which each moved it, weightiest first.
+        """A frame of the words of one document and the nats by which each moved it, weightiest first.
 
         Nats are log-odds of the row's class against the runner-up, or `against` another class; they add up to the text
         column's figure in `explain`. With the Bernoulli model one line, "(words not there)", is for all words the
@@ -141,7 +124,7 @@ class ClassReports:
         """
         fitted, table = self._closed([X] if isinstance(X, str) else X)
         refuse_fraction("row", row, 0)
-        return moved_table(fitted, table, int(row), against, key)
+        return self._result(moved_table(fitted, table, int(row), against, key))
 
 
 def _names(fitted: Fitted) -> list[Any]:

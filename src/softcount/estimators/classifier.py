@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import FOLDS, held_out, log_loss
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.threads import Threads
@@ -120,8 +120,9 @@ class Classifier(NaiveBayes):
 
     @property
     def selection_(self) -> Any:
-        """An Arrow table of what was tried: log-loss and accuracy on rows held out, and weight in the end."""
+        """A frame of what was tried: log-loss and accuracy on rows held out, and weight in the end."""
         tried: Sequence[Any] = () if self.pool_ is None else self.pool_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         names = {"name": "model"}
-        return arrow_lines([{names.get(key, key): said for key, said in line.items()} for line in lines])
+        told = [{names.get(key, key): said for key, said in line.items()} for line in lines]
+        return self._result(arrow_lines(told))

@@ -11,10 +11,10 @@ import numpy as np
 
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
 from softcount.estimators.number_comparison import NumberComparison, compared_numbers
+from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.judge import mean_auc

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_lines
+from softcount.estimators.filling import arrow_of
+from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation
@@ -78,7 +79,7 @@ class Deciding:
         return judged(held, self.class_prior_)
 
     def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
-        """An Arrow table of rows ranked by the probability of one class, in equal parts: how many each part holds.
+        """A frame of rows ranked by the probability of one class, in equal parts: how many each part holds.
 
         `of` is the rarer of two classes unless you say so.
         """
@@ -87,7 +88,8 @@ class Deciding:
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
         place = rarer(held) if of is None else place_of(self._names(), of, "of")
-        return arrow_lines([asdict(line) for line in lift_of(held, self._names(), place, parts)])
+        lines = [asdict(line) for line in lift_of(held, self._names(), place, parts)]
+        return self._result(arrow_lines(lines))  # type: ignore[attr-defined]
 
     def choose_threshold(  # noqa: PLR0913 - what can be asked for
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
@@ -161,7 +163,7 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
         raise DataError(
             "rows drawn from a network have intervals where numbers were cut, so it cannot tell them again."
         )
-    drawn = model.sample(int(n), random_state=random_state)
+    drawn = arrow_of(model.sample(int(n), random_state=random_state))
     rows = drawn.drop_columns([str(model.fitted_.target)])
     return BestError.of(iter([model.predict_proba(rows)]))
 

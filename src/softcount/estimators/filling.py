@@ -29,7 +29,7 @@ def filled(X: Any, fills: Fills) -> Any:
         return _filled_pandas(X, fills, source.keys)
     columns = dict(zip(source.keys, source.table.columns, strict=True))
     for key, (rows, values) in fills.items():
-        columns[key] = _filled_arrow(key, columns.get(key), rows, values)
+        columns[key] = filled_arrow(key, columns.get(key), rows, values)
     if isinstance(X, dict):
         theirs = dict(zip(source.keys, X, strict=True))
         return {theirs.get(key, key): column.to_pylist() for key, column in columns.items()}
@@ -95,7 +95,7 @@ def _number(cell: Any) -> float | None:
         return None
 
 
-def _filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     """A column of Arrow with the fills: of its own type where that can hold them, else of theirs, else text."""
     import pyarrow as pa
 

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import ClassReports, arrow_table
+from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
+from softcount.estimators.result_frames import arrow_table
 from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
@@ -139,7 +140,7 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         return self._answer(X, Fitted.score_rows)
 
     def explain(self, X: Any, against: Any = None) -> Any:
-        """An Arrow table of what each column adds to the log-odds of the class against the runner-up.
+        """A frame of what each column adds to the log-odds of the class against the runner-up.
 
         The columns add up exactly, `(prior)` being what the classes' shares add; a missing cell adds 0. `against` names
         another class to compare with; rows of that class itself get 0. Where a column is called "(prior)" itself, ours
@@ -148,11 +149,11 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         fitted, table = self._closed(X)
         parts = explained(fitted, table, against).named(fitted)
         inputs.warn_of_outside(table)
-        return arrow_table(parts)
+        return self._result(arrow_table(parts), X)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """An Arrow table of n new rows; cells named in `given` are held, and the others follow from them."""
-        return arrow_table(self._drawn(sampled, n, given, random_state))
+        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
+        return self._result(arrow_table(self._drawn(sampled, n, given, random_state)))
 
     def _drawn(self, draw: Callable[..., Answer], n: int, given: Any, random_state: Any, least: int = 0) -> Answer:
         check_is_fitted(self, "fitted_")
@@ -160,8 +161,13 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return draw(self.fitted_, int(n), given, rng)
 
-    def query(self, of: Key, given: Any = None) -> Any:
-        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number."""
+    def query(self, of: Key | None = None, given: Any = None) -> Any:
+        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
+
+        What is given of a column is its value or a condition: `between(100, 200)`, `above(5)`, `below(5)`,
+        `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
+        that is not given is answered, by name.
+        """
         check_is_fitted(self, "fitted_")
         return query(self.fitted_, of, given)
 
@@ -177,7 +183,7 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         return filled(X, found)
 
     def augment(self, X: Any) -> Any:
-        """An Arrow table of every row once per group, with the expected count of that row in that group."""
+        """A frame of every row once per group, with the expected count of that row in that group."""
         import pyarrow as pa
 
         from softcount.estimators.filling import arrow_of
@@ -189,7 +195,7 @@ class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignor
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         for name, values in ((CLASS, names), (COUNT, proba.ravel())):
             table = table.append_column(apart(name, table.column_names), pa.array(values))
-        return table
+        return self._result(table, X, np.repeat(np.arange(rows), groups))
 
     params_: dict[Key, dict[str, np.ndarray]] = attribute(
         "params", "The parameters of every column or block, by its name, in every group."

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.inputs import attribute
 from softcount.estimators.pages_above import Reporting
+from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
 from softcount.fitted.fitted_states import FittedStates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -13,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
-from softcount.errors import DataError, DataWarning
+from softcount.errors import DataError, warn
+from softcount.estimators.result_frames import frame_library
 from softcount.models.declared import read_kinds
 from softcount.numerics.late_scipy import sparse
 from softcount.priors import Dirichlet
@@ -106,7 +106,8 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
-    """scikit-learn's record of what was fitted: how many columns, and their names if all are text."""
+    """Keep whose frame was fitted and, as scikit-learn does, how many columns and, if all are text, their names."""
+    estimator._library = frame_library(X)
     if not is_table(X):
         return
     estimator.n_features_in_ = len(table.keys)
@@ -138,7 +139,7 @@ def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
         message = (
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
         )
-        warnings.warn(message, DataConversionWarning, stacklevel=3)
+        warn(message, DataConversionWarning)
         y = np.asarray(y).ravel()
     elif len(shape) > 1:
         raise DataError(f"y should be a 1d array, got an array of shape {shape} instead.")
@@ -201,29 +202,29 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
 
 
 def warn_of_unseen(table: Table) -> None:
-    """One warning with what was met: missing cells, levels and words never seen, odd numbers, columns not there."""
+    """One warning with what was met: levels and words never seen, odd numbers, columns not there.
+
+    Missing cells are nothing to warn of: they are no evidence.
+    """
     unknown = {key: n for key, n in table.unseen.items() if n}
     wordless = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
     unseen = {key: n for key, n in unknown.items() if key not in wordless}
-    missing = int(sum(table.missing.values()))
     parts = []
     if unseen:
-        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {_where(unseen)}")
+        parts.append(f"{_cells_hold(unseen)} levels never seen in training, in {_where(unseen)}")
     if wordless:
         parts.append(f"{sum(wordless.values()):,} documents hold no word known from training, in {_where(wordless)}")
     if table.outside:
         parts.append(table.outside_note)
-    if missing:
-        parts.append(f"{missing:,} cells are missing and were taken as no evidence")
     parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
-        warnings.warn("; ".join(parts) + ".", DataWarning, stacklevel=4)
+        warn("; ".join(parts) + ".")
 
 
 def warn_of_outside(table: Table) -> None:
     """A warning of numbers that were no evidence."""
     if table.outside:
-        warnings.warn(f"{table.outside_note}.", DataWarning, stacklevel=3)
+        warn(f"{table.outside_note}.")
 
 
 def warn_of_kept(table: Table) -> None:
@@ -231,9 +232,14 @@ def warn_of_kept(table: Table) -> None:
     unseen = {key: n for key, n in table.unseen.items() if n and table.schema[key].kind is not Kind.TEXT}
     parts = [table.outside_note] if table.outside else []
     if unseen:
-        parts.append(f"{sum(unseen.values()):,} cells hold levels never seen in training, in {_where(unseen)}")
+        parts.append(f"{_cells_hold(unseen)} levels never seen in training, in {_where(unseen)}")
     if parts:
-        warnings.warn("; ".join(parts) + "; they stay as they are.", DataWarning, stacklevel=3)
+        warn("; ".join(parts) + "; they stay as they are.")
+
+
+def _cells_hold(cells: Mapping[Any, int]) -> str:
+    count = sum(cells.values())
+    return "1 cell holds" if count == 1 else f"{count:,} cells hold"
 
 
 def _where(cells: Mapping[Any, int]) -> str:

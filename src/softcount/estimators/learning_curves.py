@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import SoftcountError
-from softcount.estimators.class_reports import arrow_lines
+from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.rivals import Rival, RivalTable
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.pictures.line_chart import Chart, ChartLine, chart_svg

@@ -14,10 +14,10 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_table
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.number_average import averaged_numbers, with_averages
+from softcount.estimators.result_frames import arrow_table
 from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import description_length
@@ -295,11 +295,13 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
 
     @property
     def selection_(self) -> Any:
-        """An Arrow table of the numbers of components that were tried; None where the number was given."""
+        """A frame of the numbers of components that were tried; None where the number was given."""
         trials = self.fitted_.selection
         if trials is None:
             return None
-        return arrow_table({name: [trial.figures[name] for trial in trials] for name in trials[0].figures})
+        return self._result(
+            arrow_table({name: [trial.figures[name] for trial in trials] for name in trials[0].figures})
+        )
 
 
 def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:

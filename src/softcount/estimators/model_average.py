@@ -18,7 +18,8 @@ from softcount.estimators.average_members import (
     refuse_other_tables,
     refuse_other_units,
 )
-from softcount.estimators.class_reports import arrow_table
+from softcount.estimators.filling import arrow_of
+from softcount.estimators.result_frames import arrow_table, as_frame, frame_library
 from softcount.fitted.answers import AveragedAnswer
 from softcount.networks.edge_strength import evidence_weights
 from softcount.numerics.logspace import log_sum_exp, softmax_rows
@@ -115,7 +116,7 @@ class ModelAverage:
         return np.asarray(np.array(list(first.fitted.levels[of]), dtype=object)[best])
 
     def explain(self, X: Any) -> Any:
-        """An Arrow table of what each member says of each row, and how much it counts there.
+        """A frame of what each member says of each row, and how much it counts there.
 
         `weight` is the member's share in the answer for this row and `log_density` how likely it finds the row; with
         known classes, `class` is the one it prefers and `probability` what it gives it.
@@ -133,7 +134,9 @@ class ModelAverage:
             best = chances.argmax(axis=2)
             found["class"] = self.classes_[best.ravel()]
             found["probability"] = np.take_along_axis(chances, best[..., None], axis=2).ravel()
-        return arrow_table(found)
+        own = np.repeat(np.arange(rows), count)
+        index = X.index.take(own) if frame_library(X) == "pandas" else None
+        return as_frame(arrow_table(found), frame_library(X), index)
 
     # -- what follows from what is given
 
@@ -149,7 +152,7 @@ class ModelAverage:
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """An Arrow table of n new rows, each drawn from a member that is drawn by its weight; an array of an array."""
+        """A frame of n new rows, each drawn from a member that is drawn by its weight; an array of an array."""
         inputs.refuse_fraction("n, the number of rows,", n, 0)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         counts = rng.multinomial(int(n), self._given_weights(given))
@@ -164,7 +167,9 @@ class ModelAverage:
             return np.concatenate([rows for rows, _ in drawn])[order]
         import pyarrow as pa
 
-        return pa.concat_tables(drawn, promote_options="permissive").combine_chunks().take(pa.array(order))
+        tables = [arrow_of(part) for part in drawn]
+        rows = pa.concat_tables(tables, promote_options="permissive").combine_chunks().take(pa.array(order))
+        return as_frame(rows, frame_library(drawn[0]))
 
     # -- how it is found
 

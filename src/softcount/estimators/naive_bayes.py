@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -13,14 +12,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
-from softcount.errors import DataError, DataWarning
+from softcount.errors import DataError, warn
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.deciding import Deciding
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.linear_forms import DROPPED, LinearForms
+from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
@@ -176,7 +175,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         self._rows = None if parts or fitted.interrupted else LearnedRows.of(table, data, sides, plan, found)
         for note in fitted.notes:
             if OUTSIDE in note:
-                warnings.warn(f"{note}.", DataWarning, stacklevel=4)
+                warn(f"{note}.")
         return replace(fitted, notes=[*fitted.notes, *notes])
 
     def _check_settings(self) -> None:
@@ -296,7 +295,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             return merged._keep_network(self.network_.merge(other.network_))
         merged.fitted_ = self.fitted_
         merged._join(other.fitted_)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_library"):
             if hasattr(self, name):
                 setattr(merged, name, getattr(self, name))
         return merged
@@ -351,7 +350,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         """
         if self.fitted_.calibration is None:
             raise AttributeError("only a model fitted with calibration has a reliability table.")
-        return arrow_lines([asdict(part) for part in self.fitted_.calibration.after])
+        return self._result(arrow_lines([asdict(part) for part in self.fitted_.calibration.after]))
 
     @property
     def column_weights_(self) -> dict[Key, float]:

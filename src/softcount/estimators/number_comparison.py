@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError, SoftcountError
-from softcount.estimators.class_reports import arrow_lines
 from softcount.estimators.mixture_regression import MixtureRegression
+from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.rivals import RivalTable, plain_features, quiet
 from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
 from softcount.table.schema import Schema

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.class_reports import arrow_table
+from softcount.estimators.result_frames import arrow_table
 from softcount.fitted import state_answers
 from softcount.fitted.fitted_states import FittedStates
 from softcount.fitted.surprise import SurpriseMeter

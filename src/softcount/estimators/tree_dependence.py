@@ -83,7 +83,7 @@ def network_like(estimator: Any) -> BayesNet:
 def keep_network(estimator: Any, net: BayesNet) -> None:
     """The estimator with what a network has learned."""
     estimator.network_, estimator.fitted_, estimator.classes_ = net, net.fitted_, net.classes_
-    for name in ("n_features_in_", "feature_names_in_"):
+    for name in ("n_features_in_", "feature_names_in_", "_library"):
         if hasattr(net, name):
             setattr(estimator, name, getattr(net, name))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcount import remedies
 from softcount.fitted.fitted_model import Fitted
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import Dependence, dependence, dependent_pairs
@@ -28,7 +29,7 @@ CHANCE = 0.001
 MOST_PAIRS = 5
 ENOUGH = 10
 """Rows of every level, or of every class, with which telling the class without a mistake is no chance."""
-REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs: --net tan"
+REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def dependence_notes(fitted: Fitted, table: Table) -> list[str]:
     keys, counting, apart = found
     # A pool has members that mind such pairs, and says itself what it leaves out.
     pairs = [] if fitted.pool is not None else _pairs(fitted, keys, counting)
-    return [*_telling_class(counting, keys, apart), *map(str, pairs), *([REMEDY] if pairs else [])]
+    return [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
 
 
 def _pairs(fitted: Fitted, keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
@@ -108,6 +109,10 @@ def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
     return apart and len(met) > 1 and int(met.min()) >= ENOUGH
 
 
+def _network_remedy() -> str:
+    return f"{REMEDY}: " + remedies.either("dependence='tan'", "--net tan")
+
+
 def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
     """Columns that tell the class without a mistake, which may be known only once the class is."""
     found = []
@@ -117,7 +122,7 @@ def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[
         forth, back = _follows(counting, 0, place) if sure else (False, False)
         if key in apart or (back and (forth or counting.sizes[place] * ENOUGH <= pair.weight)):
             how = "says the same as the class" if forth and back else "gives the class away, without a mistake"
-            found.append(f"{key!r} {how}. If it is not known before: --kind {key}=ignore")
+            found.append(f"{key!r} {how}. If it is not known before: {remedies.kind(key, 'ignore')}")
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.evaluate.calibrate import HeldOut, held_out, log_loss
 from softcount.evaluate.dependent_columns import MOST_CELLS, dependence_notes
 from softcount.fitted.fitted_model import Fitted
@@ -101,12 +102,17 @@ def _cause(fitted: Fitted, others: Sequence[str]) -> str:
     if fitted.pool is not None:
         return "These columns may not tell the classes at all, or there are too few rows to see how."
     if rows.sum() < 2 * FEW_ROWS * len(rows):
-        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try Classifier (--model auto)."
+        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try {_classifier()}."
     if any(said in note for note in others for said in DEPENDENT):
         return (
             "Likeliest cause: columns that depend on each other (below) are counted as if each were evidence of its "
-            "own. Try Classifier (--model auto), or leave some out."
+            f"own. Try {_classifier()}, or leave some out."
         )
     if not any(spec.kind.numeric for spec in fitted.schema.used):
-        return "Likeliest cause: these columns tell little of the classes. Try Classifier (--model auto), or others."
-    return "Likeliest cause: numbers that are not shaped as taken. Try Classifier (--model auto), or kinds='auto'."
+        return f"Likeliest cause: these columns tell little of the classes. Try {_classifier()}, or others."
+    auto = remedies.either("kinds='auto'", "--kind auto")
+    return f"Likeliest cause: numbers that are not shaped as taken. Try {_classifier()}, or {auto}."
+
+
+def _classifier() -> str:
+    return remedies.either("Classifier", "--model auto")

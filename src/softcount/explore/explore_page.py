@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.files import atomic_writer
 from softcount.fitted.fitted_model import Fitted
@@ -54,7 +55,10 @@ class ExplorePage:
         if size > LARGEST:
             raise DataError(
                 f"the page would take {size / 1e6:.1f} MB, and a page of more than {LARGEST / 1e6:.0f} MB is slow to "
-                f"open and to send.\n  Let a server on this machine answer: softcount explore {self.model_name} --serve"
+                "open and to send.\n  Let a server on this machine answer: "
+                + remedies.either(
+                    "in a shell, softcount explore MODEL --serve", f"softcount explore {self.model_name} --serve"
+                )
             )
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -46,6 +46,12 @@ class Answering(Capabilities):
         """Whether its values are 0, 1, 2, ..."""
         return self.kind is Kind.COUNT
 
+    def as_kind(self) -> str | Family:
+        """What `kinds` takes for it: its name, where all its settings are the usual, or itself."""
+        parts = fields(self._core)  # type: ignore[arg-type]  # every family is a dataclass
+        usual = all(getattr(self, part.name) == part.default for part in parts)
+        return self.name if usual else self._core
+
     # -- a column from others
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
@@ -58,6 +64,11 @@ class Answering(Capabilities):
             raise DataError(
                 f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be asked for."
             )
+
+    @property
+    def answers(self) -> bool:
+        """Whether its columns can be asked for, one by one."""
+        return not self.counted and self.kind is not Kind.TEXT
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
         """One column's family and parameters in every group, given the other cells of its block."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families import derived
 from softcount.families.answering import NOTHING
@@ -124,6 +125,20 @@ class Family(Filing):
         """The probability in each group of a value of at most x; here by 4,096 draws."""
         return np.asarray((derived.draws(self, params) <= x).mean(axis=1))
 
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        """The probability in each group of a value above x; here what `cdf` leaves, which loses digits far up."""
+        return np.asarray(1.0 - self.cdf(params, x))
+
+    def mass_at(self, params: Params, x: float) -> np.ndarray:
+        """The probability in each group of exactly x, which is none where there is a density."""
+        nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
+        return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
+
+    @property
+    def has_cdf(self) -> bool:
+        """Whether probabilities of ranges are exact: by draws they are not."""
+        return type(self).cdf is not Family.cdf
+
     def check_params(self, params: Params) -> str | None:
         """What makes these parameters senseless, in words, or None; here from the lines they are on."""
         return derived.senseless(self.chart, params)
@@ -184,7 +199,7 @@ def check_counts(column: np.ndarray, key: Key, start: int) -> None:
         row = where_first(bad, start)
         raise DataError(
             f"column {key!r} is a count, but row {row} holds {column[row - start - 1]:g}. Counts are 0, 1, 2, ...\n"
-            f"  Declare it real: --kind {key}=normal     or leave it out: --kind {key}=ignore"
+            f"  Declare it real: {remedies.kind(key, 'normal')}     or leave it out: {remedies.kind(key, 'ignore')}"
         )
 
 
@@ -195,7 +210,7 @@ def check_positive(column: np.ndarray, key: Key, start: int, name: str) -> None:
         row = where_first(bad, start)
         raise DataError(
             f"column {key!r} is positive ({name}), but row {row} holds {column[row - start - 1]:g}. "
-            f"Declare it real: --kind {key}=normal"
+            f"Declare it real: {remedies.kind(key, 'normal')}"
         )
 
 

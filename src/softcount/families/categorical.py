@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
@@ -63,7 +64,7 @@ def estimated(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.
         if (counts + alpha < 0).any():
             raise DataError(
                 f"{what}: a count plus its concentration is below one, so the posterior has no interior mode. "
-                "Use estimate='mean', or a prior of 1 or more."
+                f"Use {remedies.estimate_mean()}, or a prior of 1 or more."
             )
     raw = counts if how == "ml" else counts + alpha
     total = raw.sum(axis=-1, keepdims=True)
@@ -274,9 +275,19 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 def top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
     """The commonest levels with their shares, in a few words."""
     order = np.argsort(-shares, kind="stable")[:most]
-    names = {i: level if isinstance(level := levels[i], str) else f"{_spoken(level)}:" for i in order.tolist()}
+    names = {i: _beside_share(levels[i]) for i in order.tolist()}
     # Levels of less than half a percent say nothing beside the first: "Third 100 %, Second 0 %".
     return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order if i == order[0] or shares[i] >= 0.005)
+
+
+def _beside_share(level: object) -> str:
+    """A level as it stands before its share, set apart where it could be read as a number.
+
+    >>> _beside_share("red"), _beside_share("10115"), _beside_share(4)
+    ('red', '10115:', '4:')
+    """
+    plain = isinstance(level, str) and not any(char.isdigit() for char in level)
+    return _spoken(level) if plain else f"{_spoken(level)}:"
 
 
 def _spoken(level: object) -> str:

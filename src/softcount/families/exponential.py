@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families.base import Family, register, where_first
 from softcount.families.examples import Cells, example
@@ -49,7 +50,7 @@ class Exponential(Totals):
         if (bad := column < 0).any():
             row = where_first(bad, start)
             held = f"column {key!r} is a waiting time (exponential), but row {row} holds {column[row - start - 1]:g}"
-            raise DataError(f"{held}. Waiting times are 0 or more. Declare it real: --kind {key}=normal")
+            raise DataError(f"{held}. Waiting times are 0 or more. Declare it real: {remedies.kind(key, 'normal')}")
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         told = Totals.hyper(self, prior, stats, setting)
@@ -94,9 +95,14 @@ class Exponential(Totals):
             return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(-np.expm1(-self._hazard(params, x)))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(np.exp(-self._hazard(params, x)))
+
+    def _hazard(self, params: Params, x: float) -> np.ndarray:
         after, x = self.after(params), max(x, 0.0)
-        steps = params["rate"] * x if after is None else after[0] * np.log1p(x / after[1])
-        return -np.expm1(-steps)
+        return np.asarray(params["rate"] * x if after is None else after[0] * np.log1p(x / after[1]))
 
 
 EXAMPLES = (example(Exponential(), "pause", [0.5, 3.25, None, 0.0, 7.5, 2.0, 40.0], Cells("waits")),)

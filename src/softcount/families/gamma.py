@@ -13,7 +13,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import gammainc
+from softcount.numerics.late_scipy import gammainc, gammaincc
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.schema import Kind
@@ -206,6 +206,9 @@ class GammaFamily(Family):
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
         return np.asarray(gammainc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(gammaincc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
 
 
 def _power(setting: Setting) -> int:

@@ -71,11 +71,17 @@ class Geometric(Totals):
             return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(-np.expm1(self._log_survival(params, x)))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(np.exp(self._log_survival(params, x)))
+
+    def _log_survival(self, params: Params, x: float) -> np.ndarray:
         after, more = self.after(params), max(np.floor(x) + 1.0, 0.0)
         if after is not None:
-            return np.asarray(-np.expm1(log_rising(after[1], more) - log_rising(sum(after), more)))
+            return np.asarray(log_rising(after[1], more) - log_rising(sum(after), more))
         with np.errstate(divide="ignore"):
-            return np.asarray(-np.expm1(xlog1py(more, -params["success"])))
+            return np.asarray(xlog1py(more, -params["success"]))
 
 
 EXAMPLES = (example(Geometric(), "tries", [0, 3, None, 1, 7, 2, 4], Cells("counts")),)

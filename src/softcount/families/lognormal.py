@@ -59,6 +59,9 @@ class LogNormal(Normal):
     def cdf(self, params: Params, x: float) -> np.ndarray:
         return Normal.cdf(self, params, np.log(x)) if x > 0 else np.zeros(len(params["mean"]))
 
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return Normal.survival(self, params, np.log(x)) if x > 0 else np.ones(len(params["mean"]))
+
     def closed_form(self, params: Params) -> ClosedForm | None:
         found = Normal.closed_form(self, params)
         return None if found is None else found | {"of": "log"}

@@ -308,6 +308,10 @@ class Mixed(Family):
         mean, variance = params["mean"][groups, part], params["variance"][groups, part]
         return np.asarray(rng.normal(mean, np.sqrt(variance)))
 
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        wide = self._wide(params)
+        return self, {"share": wide["share"], "mean": wide["mean"][..., 0], "variance": wide["variance"][..., 0]}
+
     def describe(self, params: Params, setting: Setting) -> list[str]:
         return ["; ".join(_said(*part) for part in zip(*group, strict=True)) for group in _by_group(self._wide(params))]
 
@@ -320,9 +324,9 @@ class Mixed(Family):
         below = ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
         return np.asarray((params["share"] * below).sum(axis=1))
 
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        wide = self._wide(params)
-        return self, {"share": wide["share"], "mean": wide["mean"][..., 0], "variance": wide["variance"][..., 0]}
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        above = ndtr((params["mean"] - x) / np.sqrt(params["variance"]))
+        return np.asarray((params["share"] * above).sum(axis=1))
 
     def closed_form(self, params: Params) -> ClosedForm | None:
         mean, spread = params["mean"], np.sqrt(params["variance"])

@@ -361,7 +361,14 @@ class Normal(Family):
         return params["mean"], params["spread"] * wider
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
-        z = standardised(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
+        return self._below(params, x, 1.0)
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return self._below(params, x, -1.0)
+
+    def _below(self, params: Params, x: float, sign: float) -> np.ndarray:
+        """The probability of a value below x or, where the sign is -1, above it: the two sides are alike."""
+        z = sign * standardised(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
         if "freedom" in params:
             return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
         return np.asarray(ndtr(z))

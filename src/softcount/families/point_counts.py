@@ -229,6 +229,11 @@ class PointCounts(Family):
         below = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
         return np.array([np.interp(x, edges, row) for row in below])
 
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        edges, shares = params["edges"][0], params["probability"][:, ::-1]
+        above = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)[:, ::-1]
+        return np.array([np.interp(x, edges, row) for row in above])
+
     def quantiles(self, params: Params, wanted: Sequence[float]) -> np.ndarray:
         """(groups x wanted) numbers below which these shares lie."""
         below = np.cumsum(params["probability"], axis=1)

@@ -13,7 +13,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
-from softcount.numerics.late_scipy import betainc, gammaln, pdtr, xlogy
+from softcount.numerics.late_scipy import betainc, gammaln, pdtr, pdtrc, xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
@@ -89,6 +89,13 @@ class Poisson(Totals):
         if "shape" in params:
             return np.asarray(betainc(params["shape"], np.floor(x) + 1.0, params["rows"] / (1.0 + params["rows"])))
         return np.asarray(pdtr(np.floor(x), params["rate"]))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        if x < 0:
+            return np.ones(len(params["rate"]))
+        if "shape" in params:
+            return np.asarray(betainc(np.floor(x) + 1.0, params["shape"], 1.0 / (1.0 + params["rows"])))
+        return np.asarray(pdtrc(np.floor(x), params["rate"]))
 
     def check_params(self, params: Params) -> str | None:
         return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"

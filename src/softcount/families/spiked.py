@@ -249,6 +249,18 @@ class Spiked(Family):
         spike = params["spike"]
         return np.asarray(spike * (x >= self.at) + (1.0 - spike) * self.inner.cdf(params, x))
 
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        spike = params["spike"]
+        return np.asarray(spike * (x < self.at) + (1.0 - spike) * self.inner.survival(params, x))
+
+    def mass_at(self, params: Params, x: float) -> np.ndarray:
+        spike = params["spike"]
+        return np.asarray(spike * (x == self.at) + (1.0 - spike) * self.inner.mass_at(params, x))
+
+    @property
+    def has_cdf(self) -> bool:
+        return self.inner.has_cdf
+
     def entropy(self, params: Params) -> np.ndarray:
         return self._surprise(params["spike"], self.inner.entropy(params))
 

@@ -234,6 +234,8 @@ class Student(Family):
     entropy = Normal.entropy
     moments = Normal.moments
     cdf = Normal.cdf
+    survival = Normal.survival
+    _below = Normal._below
     average_surprise = Normal.average_surprise
 
     def private(self, params: Params, setting: Setting) -> Params:

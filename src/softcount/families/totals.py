@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
 from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
@@ -80,7 +81,9 @@ class Totals(Family):
         few = how == "map" and bool((rows < 0).any())  # otherwise what forgetting leaves of rounding
         if few or (total < 0).any():
             what = f"rows plus {self.imagined[0]}" if few else f"total plus {self.imagined[1]}"
-            raise DataError(f"{self.name}: {what} is below one, so there is no interior mode. Use estimate='mean'.")
+            raise DataError(
+                f"{self.name}: {what} is below one, so there is no interior mode. Use {remedies.estimate_mean()}."
+            )
         seen = rows > 0
         params = self.fitted(np.where(seen, rows, 1.0), np.where(seen, total, hyper["whole"]), hyper)
         if how == "predictive":

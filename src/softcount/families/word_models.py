@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
 from softcount.families.categorical import concentration, divergence_of_shares, estimated, imagined_counts
@@ -124,7 +125,7 @@ class BernoulliWords(MultinomialWords):
         if (raw < 0).any() or (raw > total + ROUNDING * np.abs(total)).any():
             raise DataError(
                 "text: a count plus its concentration is below one, so the posterior has no interior mode. "
-                "Use estimate='mean', or a prior of 1 or more."
+                f"Use {remedies.estimate_mean()}, or a prior of 1 or more."
             )
         share = np.where(total > 0, np.minimum(raw / np.where(total > 0, total, 1.0), 1.0), 0.5)
         return {"probability": share, "length": share.sum(axis=-1)}
@@ -208,13 +209,13 @@ class ComplementWords(MultinomialWords):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         """Shares of words in each class (`probability`) and in all others together (`others`)."""
         if how == "predictive":
-            raise DataError("text: complement weights are no density to average. Use estimate='mean'.")
+            raise DataError(f"text: complement weights are no density to average. Use {remedies.estimate_mean()}.")
         words = _split(stats)[1]
         others = _shares(np.maximum(words.sum(axis=0) - words, 0.0), hyper["alpha"], how)
         if len(words) > 1 and (others <= 0).any():
             raise DataError(
                 "text: a word was met in one class only, and complement would weigh it without end. "
-                "Use estimate='mean' with a prior above 0."
+                f"Use {remedies.estimate_mean()} with a prior above 0."
             )
         return super().estimate(stats, hyper, how) | {"others": others}
 

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Family, Params, Setting
+from softcount.families import Family, Params
+from softcount.fitted.conditional_draws import drawn_within
+from softcount.fitted.conditions import density_logs
+from softcount.fitted.given_groups import (
+    RowsGiven,
+    cells_of_leaf,
+    conditional,
+    fits,
+    given_rows,
+    leaf_with,
+    not_together,
+    parted,
+)
 from softcount.fitted.shown_answers import answer_html, answer_line
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
@@ -62,8 +75,7 @@ class Answer:
     def pdf(self, x: Any) -> Any:
         """Density (or probability, for counts) at x."""
         values = np.atleast_1d(np.asarray(x, dtype=float))
-        scored = self.family.score(values, self.params, Setting()) + np.atleast_1d(self.family.base(values))[:, None]
-        density = np.exp(scored) @ self.weights
+        density = np.exp(density_logs(self.family, self.params, values)) @ self.weights
         return float(density[0]) if np.ndim(x) == 0 else density
 
     def cdf(self, x: float) -> float:
@@ -128,37 +140,52 @@ def _float_at(place: int) -> float:
     return value if place >= 0 else -value
 
 
-def groups_given(model: Fitted, given: Mapping[Key, Any]) -> tuple[np.ndarray, Chunk]:
-    """The probability of each group once some cells are known, and those cells encoded."""
-    given = dict(given)
-    known = given.pop(model.target, None) if model.target in given else None
-    chunk = model.single(given)
-    joint = model.joint_of(chunk, model.compiled())
-    if known is not None:
-        joint[:, np.arange(model.n_groups) != model.group_of(known)] = -np.inf
-    weights, evidence = softmax_rows(joint)
-    if not np.isfinite(evidence).all():
-        raise DataError("what is given has probability zero under this model, so nothing follows from it.")
-    return weights[0], chunk
+def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:
+    """Any column from any others: level -> probability, or an `Answer` for a number; of all columns without `of`.
 
-
-def query(model: Fitted, of: Key, given: Mapping[Key, Any] | None = None) -> Any:
-    """Any column from any others: level -> probability, or an `Answer` for a number."""
+    What is given of a column is its value, a condition such as `between(1, 2)`, or short for one a range (1, 2) or a
+    list of values.
+    """
     given = _mapping(given)
     if of in given:
         raise DataError(f"{of!r} is both asked for and given.")
-    weights, chunk = groups_given(model, given)
-    if of is not None and of in (model.target, name_apart(model, CLASS)):
-        return dict(zip(model.names, map(float, weights), strict=True))
+    rows = given_rows(model, given)
+    if of is None:
+        return {key: _answer(model, key, rows) for key in _askable(model, rows) if key not in given}
+    return _answer(model, of, rows)
+
+
+def _askable(model: Fitted, rows: RowsGiven) -> list[Key]:
+    """The class, and the columns that have an answer, in the order of the table."""
+    joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
+    leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
+    columns = [key for key, leaf in leaves.items() if leaf.family.answers]
+    return [name_apart(model, CLASS) if model.target is None else model.target, *columns]
+
+
+def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
+    if of in (model.target, name_apart(model, CLASS)):
+        return dict(zip(model.names, map(float, rows.groups), strict=True))
     leaf = leaf_with(model, of)
     leaf.family.refuse_query(of)
-    place = leaf.columns.index(of)
-    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
-    family, params = leaf.family.conditional(own, leaf.setting, _cells(model, leaf, chunk)[0], place)
-    levels = leaf.family.levels_of(leaf.setting, place)
+    for key in rows.ranges:
+        if leaf_with(model, key) is leaf:
+            raise not_together(key, of)
+    place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
+    weights, family, params = _mixed(model, leaf, place, rows)
     if levels is None:
         return Answer(weights, family, params, model.schema[of].written)
     return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
+
+
+def _mixed(model: Fitted, leaf: Node, place: int, rows: RowsGiven) -> tuple[np.ndarray, Family, Params]:
+    """One column as a mixture: of its groups, and in a block of every row that what is given may be."""
+    cells = cells_of_leaf(model, leaf, rows.chunk)
+    if len(leaf.columns) == 1 or len(cells) == 1:
+        return rows.groups, *conditional(model, leaf, cells[0], place)
+    each = [conditional(model, leaf, row, place) for row in cells]
+    params = {name: np.concatenate([own[name] for _, own in each]) for name in each[0][1]}
+    return rows.weights.ravel(), each[0][0], params
 
 
 def _mapping(given: Any) -> dict[Key, Any]:
@@ -167,23 +194,8 @@ def _mapping(given: Any) -> dict[Key, Any]:
     return dict(given or {})
 
 
-def leaf_with(model: Fitted, column: Key) -> Node:
-    """The leaf that models a column."""
-    for leaf in model.model.leaves:
-        if column in (leaf.columns or (leaf.key,)):
-            return leaf
-    known = [str(c) for leaf in model.model.leaves for c in leaf.columns]
-    raise DataError(f"the model has no column {column!r}. It has: {', '.join(known)}.")
-
-
 def _public(model: Fitted, leaf: Node) -> Params:
     return leaf.family.public(model.estimates[leaf.key], leaf.setting)
-
-
-def _cells(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
-    """(rows x columns) codes or numbers of a leaf's columns."""
-    places = [model.schema.places[column] for column in leaf.columns]
-    return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
 
 
 # -- samples
@@ -194,11 +206,15 @@ def drawn(
 ) -> tuple[dict[Key, Any], np.ndarray]:
     """Columns of n new rows, some cells held at what is given, and the group of each row."""
     given = _mapping(given)
-    weights, chunk = groups_given(model, given)
-    groups = rng.choice(model.n_groups, size=n, p=weights / weights.sum())
+    rows = given_rows(model, given)
+    sure, conditions = parted(model, given)
+    groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
+    chunk = model.single(sure) if conditions else rows.chunk
     columns: dict[Key, Any] = {}
     for leaf in model.model.leaves:
-        columns |= _drawn_leaf(model, leaf, groups, given, chunk, rng)
+        draw = partial(_drawn_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
+        own = {key: condition for key, condition in conditions.items() if key in leaf.columns}
+        columns |= drawn_within(draw, groups, {key: fits(model, key, own[key]) for key in own})
     return columns, groups
 
 
@@ -233,7 +249,7 @@ def _drawn_leaf(
         return held
     cells = None
     if held:
-        cells = np.where([c in held for c in leaf.columns], _cells(model, leaf, chunk)[0], np.nan)
+        cells = np.where([c in held for c in leaf.columns], cells_of_leaf(model, leaf, chunk)[0], np.nan)
     values = leaf.family.draw_columns(_public(model, leaf), leaf.setting, groups, rng, cells)
     if not leaf.columns:
         return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
@@ -258,7 +274,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                 rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
                 if len(rows):
                     model.refuse_impossible(chunk, joint, rows)
-                    cells = _cells(model, leaf, chunk)[rows]
+                    cells = cells_of_leaf(model, leaf, chunk)[rows]
                     values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
                     found.setdefault(column, []).append((rows + chunk.start, values))
     joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcount.families import Family, Params
-from softcount.fitted.answers import Answer, leaf_with
+from softcount.fitted.answers import Answer
+from softcount.fitted.given_groups import leaf_with
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.calibration import Calibration
-from softcount.fitted.given_cells import refuse_several, warn_of_given
+from softcount.fitted.given_cells import plain_row, refuse_several, warn_of_given
 from softcount.fitted.influence import departures
 from softcount.learn.learned import Learned
 from softcount.models.nodes import refuse_scores
@@ -288,15 +289,18 @@ class Fitted(Learned):
             )
         return DataError(
             f"row {chunk.start + row + 1} is impossible under every class (probability zero), so no class can be "
-            "preferred. Fit with a prior (estimate='mean') so that nothing is impossible."
+            f"preferred. Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
         )
 
     def chunks(self, table: Table) -> Iterator[Chunk]:
         for task in table.tasks():
             yield task()
 
-    def single(self, given: Mapping[Key, Any]) -> Chunk:
-        """One row that holds what is given and misses everything else; a warning of what was never seen."""
+    def single(self, given: Mapping[Key, Any], ways: Mapping[Key, Sequence[Any]] | None = None) -> Chunk:
+        """One row that holds what is given and misses everything else; a warning of what was never seen.
+
+        With `ways`, so many rows as these columns have cells.
+        """
         known = [spec.key for spec in self.schema.used]
         for key in given:
             if key not in known:
@@ -306,7 +310,11 @@ class Fitted(Learned):
             empty = sparse.csr_matrix((1, len(self.model.leaves[0].setting.levels)))
             return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (empty,))
         refuse_several(self.schema, given)
-        table = self.table({key: [given.get(key)] for key in known})
+        plain = None if ways else plain_row(self.schema, given)
+        if plain is not None:
+            return plain
+        rows = len(next(iter(ways.values()))) if ways else 1
+        table = self.table({key: [given.get(key)] * rows for key in known} | dict(ways or {}))
         chunk = next(self.chunks(table))
         warn_of_given(table, given)
         return chunk

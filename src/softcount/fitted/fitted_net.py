@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer, absent_cells, as_written, fill_as_written
+from softcount.fitted.conditional_draws import drawn_within
+from softcount.fitted.conditions import evidence_within, within
+from softcount.fitted.given_groups import number_reader
 from softcount.fitted.net_evidence import (
     LevelPlaces,
     exact_codes,
@@ -22,7 +26,6 @@ from softcount.fitted.net_evidence import (
     likelihoods,
     mapping,
     refuse_given,
-    share_between,
     split,
     with_certain_levels,
     with_factors,
@@ -40,8 +43,6 @@ from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key, Kind
 
 Levels = dict[Any, float]
-MOST_DRAWS = 20_000
-"""How often a number is drawn anew until it is in the range that is given."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +207,12 @@ class FittedNet(Learned):
         found = self.evidence(ready) if codes is None else Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
         found = replace(found, likelihoods=by_level)
-        for key, ends in ranges.items():
+        for key, condition in ranges.items():
             number = self.number(key)
             number.refuse_range_beside(known)
+            pieces = condition.pieces(number_reader(self, key))
             with np.errstate(divide="ignore"):
-                logs = np.log(share_between(*number.spread(ready), ends))
+                logs = np.log(evidence_within(key, *number.spread(ready), pieces))
             if number.scope:
                 found = with_factors(found, number.scope, logs[None])
         return ready, found
@@ -244,9 +246,10 @@ class FittedNet(Learned):
         """Whether a cut number is given by the name of an interval."""
         return key in self.net.cuts and isinstance(sure.get(key), str)
 
-    def query(self, of: Any, given: Any = None, each: bool = False) -> Any:
-        """Level -> probability, an `Answer` for a number; of several nodes jointly, or each by itself."""
+    def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
+        """Level -> probability, an `Answer` for a number; of several nodes jointly, or each by itself, as all are."""
         known = mapping(given)
+        of, each = (self._askable(known), True) if of is None else (of, each)
         several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
         asked = list(of) if several else [of]
         for name in asked:
@@ -270,6 +273,12 @@ class FittedNet(Learned):
             tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
             for place, share in np.ndenumerate(shares)
         }
+
+    def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
+        """The nodes that are not given and have an answer beside what is."""
+        ranges = [self.number(name) for name in known if self.is_number(name) and not is_sure(known[name])]
+        joined = {node.key for number in ranges for node in number.stack.nodes}
+        return [name for name in self.net.graph.names if name not in known and name not in joined]
 
     def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
         """Every node by itself, those with levels in one go."""
@@ -329,9 +338,9 @@ class FittedNet(Learned):
             if isinstance(own, NumberPart):
                 found |= own.drawn(self.compiled[1][place], groups, ready.leaves[place][0][0], rng)
                 continue
-            values = self._drawn_numbers(own.node, groups, ranges.get(own.node.key), rng)
-            whole = self.schema[own.node.key].kind is Kind.COUNT
-            found[own.node.key] = np.asarray(values, np.int64) if whole else values
+            key = own.node.key
+            tests = {key: partial(within, ranges[key].pieces(number_reader(self, key)))} if key in ranges else {}
+            found |= drawn_within(partial(self._drawn_numbers, own.node, rng), groups, tests)
         found |= {key: [value] * n for key, value in sure.items()}
         return {name: as_written(self.schema, name, found[name]) for name in self.net.graph.names}
 
@@ -355,22 +364,10 @@ class FittedNet(Learned):
             codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
         return codes
 
-    def _drawn_numbers(
-        self, leaf: Node, groups: np.ndarray, within: tuple[float, float] | None, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Numbers of a leaf, one for each configuration; drawn anew while they are outside a range."""
-        params = self.params[leaf.key]
-        values = np.asarray(leaf.family.draw_columns(params, leaf.setting, groups, rng, None)[0])
-        if within is None:
-            return values
-        for _ in range(MOST_DRAWS):
-            left = np.flatnonzero((values < within[0]) | (values > within[1]))
-            if not len(left):
-                return values
-            values[left] = leaf.family.draw_columns(params, leaf.setting, groups[left], rng, None)[0]
-        raise DataError(
-            f"the range of {leaf.key!r} is too unlikely for rows to be drawn from it. Give a wider one, or a number."
-        )
+    def _drawn_numbers(self, leaf: Node, rng: np.random.Generator, groups: np.ndarray) -> dict[Key, np.ndarray]:
+        """Numbers of a leaf, one for each configuration."""
+        values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
+        return {leaf.key: values.astype(np.int64) if self.schema[leaf.key].kind is Kind.COUNT else values}
 
     # -- the same network, changed
 
@@ -450,7 +447,7 @@ def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if bad.any():
         raise DataError(
             f"row {rows[bad][0] + 1} has probability zero under this network, so nothing follows from it. "
-            "Fit with a prior (estimate='mean') so that nothing is impossible."
+            f"Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
         )
     return shares
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.families import Family, Params
+from softcount.fitted.conditions import Condition, Levels, condition_of, is_number
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.networks.row_evidence import Evidence
@@ -44,7 +44,7 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
 
 def is_sure(value: Any) -> bool:
     """Whether what is given of a node is one level or number."""
-    return isinstance(value, SURE) or not isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray))
+    return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
 
 
 def level_places(net: Net) -> LevelPlaces:
@@ -80,13 +80,7 @@ def with_certain_levels(net: Net, codes: np.ndarray, sure: Mapping[Key, Any]) ->
 
 def level_number(node: Node, level: Any) -> int:
     """The number of a level, which must be one of the node's."""
-    levels = list(levels_of(node) or ())
-    if level in levels:
-        return levels.index(level)
-    named = [str(own) for own in levels]
-    if str(level) in named:
-        return named.index(str(level))
-    raise DataError(f"node {node.key!r} has no level {wording.cell(level)}. It has: {wording.and_others(levels)}.")
+    return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
 
 
 def refuse_given(net: Net, table: Table, given: Mapping[Key, Any]) -> None:
@@ -99,16 +93,19 @@ def refuse_given(net: Net, table: Table, given: Mapping[Key, Any]) -> None:
             raise DataError(f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it.")
 
 
-def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, tuple[float, float]]]:
-    """By number of a discrete node, the likelihood of each level; and ranges of numbers that are leaves."""
+def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
+    """By number of a discrete node, the likelihood of each level; and conditions on numbers that are leaves."""
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
     found: dict[int, np.ndarray] = {}
-    ranges: dict[Key, tuple[float, float]] = {}
+    ranges: dict[Key, Condition] = {}
     for key, value in soft.items():
+        condition = condition_of(value)
         if key in number:
             found[number[key]] = _likelihood(net, net.nodes[key], value)[None]
+        elif condition is None:
+            raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {value!r}.")
         else:
-            ranges[key] = _range(key, value)
+            ranges[key] = condition
     return found, ranges
 
 
@@ -118,51 +115,19 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
     if isinstance(value, Mapping):
         for level, weight in value.items():
             weights[level_number(node, level)] = _weight(node.key, weight)
-    elif isinstance(value, tuple) and len(value) == 2 and all(_is_number(end) for end in value):
-        weights[_levels_between(net, node, value)] = 1.0
     else:
-        for level in value:
-            weights[level_number(node, level)] = 1.0
+        condition = condition_of(value)
+        assert condition is not None  # it was no single value
+        weights[condition.allows(Levels(f"node {node.key!r}", levels, net.cuts.get(node.key)))] = 1.0
     if not weights.any():
         raise DataError(f"what is given of {node.key!r} leaves none of its levels possible.")
     return weights
 
 
 def _weight(key: Key, weight: Any) -> float:
-    if not _is_number(weight) or not 0 <= float(weight) < np.inf:
+    if not is_number(weight) or not 0 <= float(weight) < np.inf:
         raise DataError(f"the likelihood of a level of {key!r} is a number of 0 or more, not {weight!r}.")
     return float(weight)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def _levels_between(net: Net, node: Node, ends: tuple[Any, Any]) -> list[int]:
-    """Levels that are numbers within a range, or intervals that reach into it."""
-    low, high = _range(node.key, ends)
-    if node.key in net.cuts:
-        edges = net.cuts[node.key]
-        return list(range(int(np.searchsorted(edges, low)), int(np.searchsorted(edges, high)) + 1))
-    levels = list(levels_of(node) or ())
-    if not all(_is_number(level) for level in levels):
-        raise DataError(f"node {node.key!r} has no numbers for levels, so a range of them means nothing. Give a set.")
-    return [place for place, level in enumerate(levels) if low <= float(level) <= high]  # type: ignore[arg-type]
-
-
-def _range(key: Key, ends: Any) -> tuple[float, float]:
-    if not (isinstance(ends, (tuple, list)) and len(ends) == 2 and all(_is_number(end) for end in ends)):
-        raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {ends!r}.")
-    low, high = float(ends[0]), float(ends[1])
-    if not low <= high:
-        raise DataError(f"the range of {key!r} runs from {low:g} to {high:g}, which holds nothing.")
-    return low, high
-
-
-def share_between(family: Family, params: Params, ends: tuple[float, float]) -> np.ndarray:
-    """The probability, in every group, of a number from one end to the other, both of them within."""
-    low = np.ceil(ends[0]) - 1.0 if family.whole_numbers else ends[0]
-    return np.asarray(family.cdf(params, ends[1]) - family.cdf(params, low))
 
 
 def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from softcount.errors import DataError, DataWarning
+from softcount.errors import DataError, DataWarning, warn
 from softcount.learn.correlated_blocks import FEW_CLASSES, correlated_blocks
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
@@ -285,7 +285,7 @@ class NumberSearch:
     def notes(self) -> list[str]:
         if self.interrupted:
             said = "interrupted: this is the best of the numbers of classes tried so far."
-            warnings.warn(said, DataWarning, stacklevel=2)
+            warn(said)
             return [said]
         notes = [*self.said, *self._light()]
         if self.best >= MOST_CLASSES:

@@ -8,7 +8,7 @@ from math import lgamma
 
 import numpy as np
 
-from softcount.errors import DataError, DataWarning
+from softcount.errors import DataError, DataWarning, warn
 from softcount.learn.choose import LEAST_ROWS, MOST_CLASSES, PATIENCE, SMALL_TOL, gap_beside, growing
 from softcount.learn.evidence import bic, complete_evidence
 from softcount.learn.hidden_states import Build, StepRows, fit_states
@@ -98,7 +98,7 @@ class StateSearch:
         why = f"{best} states have the best {self.criterion} of the numbers tried: {numbers}."
         if self.interrupted:
             why = "interrupted: this is the best of the numbers of states tried so far."
-            warnings.warn(why, DataWarning, stacklevel=2)
+            warn(why)
         stopped = self.interrupted or fitted.interrupted
         return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, why])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import ROOT, Counts
-from softcount.errors import DataError, DataWarning
+from softcount.errors import DataError, warn
 from softcount.learn.degenerate import as_rows, dead, sizes, spikes, starved
 from softcount.learn.em import climb
 from softcount.learn.learned import Learned
@@ -139,10 +139,11 @@ def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
     if found.spoilt and plan.how == "ml" and not rounded:
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
-            "its value here means nothing. Ask for fewer classes, or let a prior imagine rows (estimate='mean')."
+            "its value here means nothing. Ask for fewer classes, or let a prior imagine rows "
+            f"({remedies.estimate_mean()})."
         )
     for note in notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
+        warn(note)
     if found.spiked and not found.spoilt:
         notes.append(
             f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns can tell apart, "

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from softcount import remedies
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import Prepared, prepare
 from softcount.run.base import Runner
-from softcount.table import Chunk, wording
+from softcount.table import Chunk
 from softcount.table.schema import Field, Key, Schema
 
 MOST_CELLS = 4_000_000
@@ -40,7 +41,7 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     fewer = table.chosen(plans)
     fewer.notes += [
         f"column {key!r} follows from {lead!r}, so that both would tell the classes the same: left out "
-        f"({wording.declare(key, table.schema[key].kind)} to keep it)"
+        f"({remedies.kind(key, str(table.schema[key].kind))} to keep it)"
         for key, lead in found.items()
     ]
     return prepare(fewer, plan, runner)

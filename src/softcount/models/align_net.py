@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.models.align import SLACK, sorted_levels, united_leaf, united_schema
@@ -46,7 +47,8 @@ def _refuse_other_levels(left: Net, right: Net, node: Node, other: Node) -> None
     if node.key in left.cuts:
         same = node.key in right.cuts and np.array_equal(left.cuts[node.key], right.cuts[node.key])
         if not same:
-            raise DataError(f"{node.key!r} is cut at other numbers in one network. Fit both with the same cut={{...}}.")
+            same_cut = remedies.either("cut={...}", "--cut")
+            raise DataError(f"{node.key!r} is cut at other numbers in one network. Fit both with the same {same_cut}.")
     elif left is not right and tuple(node.setting.levels) != tuple(other.setting.levels):
         raise DataError(f"{node.key!r} has other levels in one network than in the other.")
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
@@ -225,7 +226,7 @@ class DeadEnd(DataError):
     def __init__(self, row: int, place: str | None = None) -> None:
         super().__init__(
             f"{place or f'step {row + 1} of all'}: no path of states can have come here (probability zero). Allow more "
-            "transitions, or let a prior imagine rows (estimate='mean') so that nothing else is impossible."
+            f"transitions, or let a prior imagine rows ({remedies.estimate_mean()}) so that nothing else is impossible."
         )
         self.row = row
 

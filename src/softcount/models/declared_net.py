@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families import Categorical, Linear, Setting
 from softcount.models.declared import Declared, nodes_of
@@ -125,7 +126,8 @@ class DeclaredNet:
             if name not in known:
                 raise DataError(
                     f"the table has no column {name!r}. It has: {wording.and_others(known)}. "
-                    f"A node that no column shows is named with its number of levels: hidden={{{name!r}: 2}}."
+                    "A node that no column shows is named with its number of levels: "
+                    f"{remedies.of_column('hidden', name, 2)}."
                 )
         for key in self.cut:
             if key not in known:
@@ -148,7 +150,8 @@ class DeclaredNet:
         labels = _labels(chunks) if wanted and self.target is not None else None
         for key in (key for key in columns if key in wanted):
             if schema.places[key].store != "reals":
-                raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: kinds={{{key!r}: 'ignore'}}.")
+                out = remedies.kind(key, "ignore")
+                raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: {out}.")
             cells, weights, rows = _cells(schema, chunks, key)
             said = self.cut.get(key)
             if said is not None and not _is_number_of_intervals(said):
@@ -168,9 +171,10 @@ def _refuse_points(nodes: Sequence[Node]) -> None:
     """Raise where a node is a density of any shape."""
     for node in nodes:
         if node.family.counts_points:
+            normal, cut = remedies.kind(node.key, "normal"), remedies.of_column("cut", node.key, 5)
             raise DataError(
                 f"column {node.key!r} is {node.family.title}, which nodes of a network cannot be. Declare it normal "
-                f"(kinds={{{node.key!r}: 'normal'}}), or cut it into levels (cut={{{node.key!r}: 5}})."
+                f"({normal}), or cut it into levels ({cut})."
             )
 
 
@@ -182,7 +186,7 @@ def _refuse_empty(nodes: Sequence[Node]) -> None:
         if levels_of(node) is not None and not levels_of(node):
             raise DataError(
                 f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
-                f"hidden={{'name': 2}}."
+                f"{remedies.of_column('hidden', 'name', 2)}."
             )
 
 
@@ -234,8 +238,8 @@ def _following(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Sche
     if not node.family.joins_numbers:
         raise DataError(
             f"{node.key!r} depends on the number {numbers[0]!r}, but is {node.family.title}: only a normal number can. "
-            f"Declare it normal (kinds={{{node.key!r}: 'normal'}}), or cut the other into levels "
-            f"(cut={{{numbers[0]!r}: 5}})."
+            f"Declare it normal ({remedies.kind(node.key, 'normal')}), or cut the other into levels "
+            f"({remedies.of_column('cut', numbers[0], 5)})."
         )
     fields = [schema[key] for key in (node.key, *numbers)]
     return Node(node.key, (node.key,), *Linear(numbers).set_up(node.key, fields, 1, FLOOR))
@@ -291,7 +295,9 @@ def _intervals(edges: np.ndarray) -> str:
 
 def _remedy(key: Key, edges: np.ndarray, said: Any) -> str:
     """How to cut a column that no cut was found for and nobody spoke of."""
-    return "" if len(edges) or said is not None else f" Cut it anyway: cut={{{key!r}: 5}}, or --cut {key}=5."
+    if len(edges) or said is not None:
+        return ""
+    return f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
 
 
 def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
@@ -127,8 +128,8 @@ class Net(GraphModel):
                 child = self.graph.names[place]
                 name = next((key for key in follows), child)
                 raise DataError(
-                    f"{child!r} depends on {name!r}, which is a number. Cut it into levels (cut={{{name!r}: 5}}), "
-                    f"or turn the edge round."
+                    f"{child!r} depends on {name!r}, which is a number. Cut it into levels "
+                    f"({remedies.of_column('cut', name, 5)}), or turn the edge round."
                 )
 
     def _groups(self) -> list[int]:

@@ -9,6 +9,7 @@ from functools import partial
 from math import ceil, inf, isfinite, log2, prod
 from typing import Any
 
+from softcount import remedies
 from softcount.errors import DataError, ResourceError
 
 Scope = tuple[int, ...]
@@ -184,14 +185,14 @@ def _refusal(
     more = "" if total is None or total > MOST_ADVISED else f"Allow more memory ({_size(total)}), or d"
     return ResourceError(
         f"an exact answer needs {cost}; at most {room:,} are allowed. {more or 'D'}rop edges between these nodes, "
-        "or take an answer by sampling (samples=10_000, or --samples 10000)."
+        f"or take an answer by sampling ({remedies.either('samples=10_000', '--samples 10000')})."
     )
 
 
 def _size(cells: int) -> str:
     """How to ask for so many cells."""
     size = f"{ceil(8 * cells / 10**6):,}MB".replace(",", "") if cells < 10**8 else f"{ceil(8 * cells / 10**9)}GB"
-    return f"memory='{size}', or --memory {size}"
+    return remedies.either(f"memory='{size}'", f"--memory {size}")
 
 
 def cells_within(memory: Any) -> int:

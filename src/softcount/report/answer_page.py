@@ -62,8 +62,7 @@ def cells_array(cells: Any) -> pa.Array:
 def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
     """A distribution for a person, the likeliest level first."""
     page = Page()
-    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
-    page.heading(f"{key_text(of)}, given {known}" if known else key_text(of))
+    page.heading(f"{key_text(of)}{given_words(given)}")
     if isinstance(answer, Mapping):
         ranked = sorted(answer.items(), key=lambda item: -item[1])
         heads, errors = answer_errors(answer)
@@ -73,6 +72,12 @@ def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
         rows = [(name, _figure(answer, name, value)) for name, value in figures(answer).items()]
         page.grid(("figure", "value"), rows, right=("value",))
     return page
+
+
+def given_words(given: Mapping[Any, str]) -> str:
+    """What is given, at the end of a heading."""
+    known = ", ".join(f"{key_text(key)} {value}" for key, value in given.items())
+    return f", given {known}" if known else ""
 
 
 def answer_errors(answer: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]]:
@@ -101,16 +106,54 @@ def _figure(answer: Any, name: str, value: float) -> str:
 
 def query_document(of: object, given: Mapping[Any, Any], answer: Any) -> dict[str, Any]:
     """The same as data."""
-    question = {"of": of, "given": {key_text(key): value for key, value in given.items()}}
+    return {"of": of, "given": given_document(given), **_answer_document(answer)}
+
+
+def given_document(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """What is given of each column, as data."""
+    from softcount.fitted.conditions import given_data
+
+    return {key_text(key): value for key, value in given_data(given).items()}
+
+
+def _answer_document(answer: Any) -> dict[str, Any]:
     if isinstance(answer, Mapping):
         errors = getattr(answer, "errors", {})
         told = [{"level": x, "probability": p} | ({"error": errors[x]} if errors else {}) for x, p in answer.items()]
-        return {**question, "levels": told}
+        return {"levels": told}
     from softcount.table.cell_forms import as_cell
 
     form = getattr(answer, "written", None)
     quantiles = [{"level": level, "value": as_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
-    return {**question, "mean": as_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
+    return {"mean": as_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
+
+
+MOST_LEVELS = 3
+"""Levels that the line of a column names; a page of one column has all."""
+
+
+def answers_page(given: Mapping[Any, str], answers: Mapping[Any, Any]) -> Page:
+    """Every column in a line: its likeliest levels, or its middle and what nine of ten numbers lie between."""
+    page = Page()
+    page.heading(f"Every column{given_words(given)}")
+    lines = [(key_text(key), *_answer_words(answer)) for key, answer in answers.items()]
+    page.grid(("column", "answer", "nine of ten between"), lines)
+    return page
+
+
+def _answer_words(answer: Any) -> tuple[str, str]:
+    if not isinstance(answer, Mapping):
+        ends = (_figure(answer, "quantile", float(answer.quantile(level))) for level in (QUANTILES[0], QUANTILES[-1]))
+        return f"mean {_figure(answer, 'mean', float(answer.mean))}", " and ".join(ends)
+    ranked = sorted(answer.items(), key=lambda item: -item[1])[:MOST_LEVELS]
+    more = f" and {len(answer) - MOST_LEVELS} more" if len(answer) > MOST_LEVELS else ""
+    return ", ".join(f"{level}: {share(p)}" for level, p in ranked) + more, ""
+
+
+def answers_document(given: Mapping[Any, Any], answers: Mapping[Any, Any]) -> dict[str, Any]:
+    """The same as data."""
+    told = [{"of": key, **_answer_document(answer)} for key, answer in answers.items()]
+    return {"given": given_document(given), "columns": told}
 
 
 ROWS_AT_ONCE = 10_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcount.learn.evidence import bic, description_length
 from softcount.report import evaluation_page
-from softcount.report.answer_page import answer_errors
+from softcount.report.answer_page import answer_errors, given_document, given_words
 from softcount.report.class_page import because
 from softcount.report.graph_drawing import graph_lines
 from softcount.report.model_page import HEADINGS, add_missing, add_notes, column_documents, column_lines, missing_share
@@ -285,28 +285,10 @@ def net_fit_document(report: NetFitReport) -> dict[str, Any]:
 # -- answers
 
 
-def said_given(given: Mapping[Key, Any]) -> dict[Key, str]:
-    """What is given of each node, in words.
-
-    >>> said_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f"})
-    {'town': 'small or middle', 'age': '20 to 30', 'sex': 'f'}
-    """
-    return {key: _said(value) for key, value in given.items()}
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, list):
-        return " or ".join(map(str, value))
-    if isinstance(value, Mapping):
-        return " or ".join(f"{level} (likelihood {weight:g})" for level, weight in value.items())
-    return f"{value[0]:g} to {value[1]:g}" if isinstance(value, tuple) else str(value)
-
-
 def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Mapping[tuple[Any, ...], float]) -> Page:
     """The probabilities of several nodes together, the likeliest first."""
     page, names = Page(), [key_text(key) for key in of]
-    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
-    page.heading(f"{', '.join(names)}, given {known}" if known else ", ".join(names))
+    page.heading(f"{', '.join(names)}{given_words(given)}")
     ranked = sorted(answer.items(), key=lambda item: -item[1])
     heads, errors = answer_errors(answer)
     lines = [(*map(str, levels), share(p), *errors(levels)) for levels, p in ranked[:MOST_ANSWERS]]
@@ -323,14 +305,13 @@ def joint_document(of: Sequence[Key], given: Mapping[Key, Any], answer: Mapping[
         {"levels": list(levels), "probability": p} | ({"error": errors[levels]} if errors else {})
         for levels, p in answer.items()
     ]
-    return {"of": list(of), "given": {key_text(key): value for key, value in given.items()}, "joint": lines}
+    return {"of": list(of), "given": given_document(given), "joint": lines}
 
 
 def likeliest_page(given: Mapping[Key, str], found: LikeliestLevels) -> Page:
     """The likeliest levels of all nodes together."""
     page = Page()
-    known = ", ".join(f"{key_text(key)} = {value}" for key, value in given.items())
-    page.heading(f"The likeliest levels, given {known}" if known else "The likeliest levels")
+    page.heading(f"The likeliest levels{given_words(given)}")
     page.grid(("node", "level"), [(key_text(key), str(level)) for key, level in found.levels.items()])
     page.line(f"log-probability {found.log_probability:,.4f} (of these levels and of what is given)")
     return page
@@ -339,8 +320,7 @@ def likeliest_page(given: Mapping[Key, str], found: LikeliestLevels) -> Page:
 def likeliest_document(given: Mapping[Key, Any], found: LikeliestLevels) -> dict[str, Any]:
     """The same as data."""
     levels = [{"node": key, "level": level} for key, level in found.levels.items()]
-    known = {key_text(key): value for key, value in given.items()}
-    return {"given": known, "levels": levels, "log_probability": found.log_probability}
+    return {"given": given_document(given), "levels": levels, "log_probability": found.log_probability}
 
 
 # -- rows that fit badly

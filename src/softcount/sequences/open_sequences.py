@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sequences.long_table import all_columns, in_order, long_table
 from softcount.sequences.nested import (
@@ -140,10 +141,12 @@ def _table_of_lists(source: Source) -> Steps:
 
 
 def _say_sequence(source: Source) -> DataError:
+    which = remedies.either("sequence='...'", "--sequence COLUMN")
+    steps = remedies.either("steps='characters' or 'words'", "--steps characters or words")
     return DataError(
-        "a table with a row for each step needs the column that says which sequence: sequence='...' "
-        f"(--sequence COLUMN). Its columns are {wording.and_others(source.keys)}. "
-        "Text is read with steps='characters' or 'words' (--steps)."
+        f"a table with a row for each step needs the column that says which sequence: {which}. "
+        f"Its columns are {wording.and_others(source.keys)}. "
+        f"Text is read with {steps}."
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.scratch import new_scratch
 
@@ -194,9 +195,8 @@ def as_utf8_blocks(blocks: Iterator[bytes], encoding: str, name: str) -> Iterato
             done += len(block)
         yield decoder.decode(b"", final=True).encode()
     except UnicodeError as error:
-        raise DataError(
-            f"{name} is not {encoding} text after byte {done:,} ({error}). Give another --encoding"
-        ) from None
+        other = remedies.either("encoding", "--encoding")
+        raise DataError(f"{name} is not {encoding} text after byte {done:,} ({error}). Give another {other}.") from None
 
 
 def recoded(raw: bytes) -> tuple[bytes, bool]:

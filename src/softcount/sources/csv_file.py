@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.bytestream import BOM, TextFile
@@ -46,7 +47,8 @@ class CsvSource(Source):
         self.dialect = self._dialect()
         self.keys, self.delimiter = list(self.dialect.names), self.dialect.delimiter
         self._nothing = " ".join(["", *self.keys]) if self.dialect.trailing else None  # longer than any name
-        said = ("cells are parted by blanks (--delimiter says otherwise)",) if self._blanks != asked else ()
+        otherwise = remedies.either("delimiter", "--delimiter")
+        said = (f"cells are parted by blanks ({otherwise} says otherwise)",) if self._blanks != asked else ()
         self.notes = (*said, *self.dialect.notes)
         total, size = self._count_ahead()
         if not total:
@@ -202,7 +204,8 @@ class CsvSource(Source):
         if expected == 1:
             hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
         if row <= FEW_LINES:
-            hint += "; where the file begins with other lines, leave them out: --skip-lines N (skip_lines=N)"
+            skip = remedies.either("skip_lines=N", "--skip-lines N")
+            hint += f"; where the file begins with other lines, leave them out: {skip}"
         return DataError(
             f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
             f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."

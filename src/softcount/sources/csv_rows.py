@@ -7,12 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources.bytestream import LONGEST
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
-NOT_TEXT = "this is not plain text, or it is damaged. If it was saved as UTF-16: --encoding utf-16"
-"""What a NUL byte means."""
+
+
+def not_text() -> str:
+    """What a NUL byte means."""
+    utf16 = remedies.setting("encoding", "utf-16")
+    return f"this is not plain text, or it is damaged. If it was saved as UTF-16: {utf16}"
 
 
 class RowBytes(NamedTuple):
@@ -95,7 +100,7 @@ def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]
 def _refuse_nul(data: bytes, start: int, row: int, delimiter: str) -> None:
     at = data.find(b"\0", start)
     if at >= 0:
-        raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {NOT_TEXT}")
+        raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {not_text()}")
 
 
 def _refuse_long(data: bytes, ends: np.ndarray, row: int, delimiter: str) -> None:

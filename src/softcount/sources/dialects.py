@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import number_of
 from softcount.sources.bytestream import LONGEST
-from softcount.sources.csv_rows import NOT_TEXT
+from softcount.sources.csv_rows import not_text
 from softcount.sources.file_format import BLANKS, FileFormat, spoken_delimiter
 from softcount.sources.first_line import ROWS, FirstLine, looks_like_data, looks_like_names
 from softcount.sources.source import refuse_repeated
@@ -94,7 +95,7 @@ def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> D
     if not given:
         given = [f"c{place}" for place in range(1, width + 1)]
     if form.names and len(given) != width:
-        raise DataError(f"there are {len(form.names)} names for {width} columns. Name every column: --names a,b,c")
+        raise DataError(f"there are {len(form.names)} names for {width} columns. Name every column: {remedies.names()}")
     named = column_names(given, sure=not header or form.header is True or bool(form.names))
     return Dialect(delimiter, named, skip if header else 0, trailing, notes)
 
@@ -108,7 +109,7 @@ def _is_header(first: FirstLine, form: FileFormat) -> bool:
     if form.names and looks_like_names(first):
         raise DataError(
             f"names are given, but the first line looks like names too ({_shown(first.cells)}). "
-            "Leave it out: --header (header=True), or take it for a row: --no-header (header=False)."
+            f"Leave it out: {remedies.header(True)}, or take it for a row: {remedies.header(False)}."
         )
     if not form.names and looks_like_data(first):
         raise _looks_like_data(first.cells)
@@ -117,7 +118,7 @@ def _is_header(first: FirstLine, form: FileFormat) -> bool:
 
 def _decoded(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
     if b"\0" in line:
-        raise DataError(f"there is a NUL byte in the first line of {name}: {NOT_TEXT}")
+        raise DataError(f"there is a NUL byte in the first line of {name}: {not_text()}")
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -130,7 +131,7 @@ def not_utf8(name: str, offset: int, row: int) -> DataError:
     where = f"row {row}" if row else "the header"
     return DataError(
         f"{name} is not UTF-8 text: byte {offset} (in {where}) does not belong. "
-        "Say what it is: --encoding cp1252 (encoding='cp1252') for what Excel saves in Western Europe."
+        f"Say what it is: {remedies.setting('encoding', 'cp1252')} for what Excel saves in Western Europe."
     )
 
 
@@ -209,8 +210,8 @@ def column_names(cells: Sequence[str], *, sure: bool = False) -> list[str]:
 
 def _looks_like_data(cells: Sequence[str]) -> DataError:
     return DataError(
-        f"the first line looks like data, not names ({_shown(cells)}). If it is a row: --no-header (header=False), or "
-        "name the columns: --names a,b,c (names=[...]). If it does name them: --header (header=True)."
+        f"the first line looks like data, not names ({_shown(cells)}). If it is a row: {remedies.header(False)}, or "
+        f"name the columns: {remedies.names()}. If it does name them: {remedies.header(True)}."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, text_of
@@ -201,7 +202,7 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     except OverflowError:
         raise DataError(
             f"{wording.column(key)} holds a whole number that is too large even for a float. Give it as text if it is "
-            f"a name, or leave it out: {wording.declare(key, 'ignore')}"
+            f"a name, or leave it out: {remedies.kind(key, 'ignore')}"
         ) from None
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.bytestream import TextFile, first_bytes
@@ -70,7 +71,8 @@ def _text(path: str, name: str, encoding: str | None) -> str:
     try:
         return b"".join(TextFile(path, name, encoding=encoding).blocks()).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{name} is not UTF-8 text: byte {error.start}. Say what it is: --encoding NAME") from None
+        how = remedies.either("encoding='...'", "--encoding NAME")
+        raise DataError(f"{name} is not UTF-8 text: byte {error.start}. Say what it is: {how}") from None
 
 
 def _source(rows: Iterable[dict[str, Any]], name: str) -> ArrowSource:

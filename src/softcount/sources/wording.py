@@ -1,10 +1,11 @@
-"""How messages name columns and rows, and the remedies they offer."""
+"""How messages name columns and rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources.source import Key
 
@@ -21,11 +22,6 @@ def cell(value: object) -> str:
     """A cell as shown in a message, cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 4] + "..." + shown[0]
-
-
-def declare(key: Key, *kinds: str) -> str:
-    """How to declare a column otherwise, for the command line and for Python alike."""
-    return " or ".join(f"--kind {key}={kind}" for kind in kinds)
 
 
 def and_others(names: Iterable[object], most: int = 5) -> str:
@@ -45,7 +41,7 @@ def refuse_unknown(keys: Iterable[Key], asked: Key, what: str) -> None:
     near = list(dict.fromkeys(folded + close))
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {and_others(known)}."
     if any(_is_number(str(key)) for key in known if isinstance(key, str)):
-        hint += " Some names are numbers: if the first line is data, read it with --no-header (header=False)."
+        hint += f" Some names are numbers: if the first line is data, read it with {remedies.header(False)}."
     raise DataError(f"{what} names {column(asked)}, which is not in the table. {hint}")
 
 

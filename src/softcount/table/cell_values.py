@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
@@ -188,19 +189,22 @@ def _refuse_words(odd: OddCells, key: Key, row: int) -> None:
     word = odd.words[0]
     where = f"{wording.column(key)} holds numbers, but row {row} holds {wording.cell(word)}."
     if word.casefold() in _INFINITE:
-        raise DataError(f"{where} Infinite values cannot be counted; if it means missing: --missing {word}")
+        raise DataError(f"{where} Infinite values cannot be counted; if it means missing: {remedies.missing(word)}")
     if len(word) > wording.LONGEST:  # a document, which is neither a mark nor a level
-        raise DataError(f"{where} If it is text: --kind {key}=text; or leave it out: --kind {key}=ignore")
+        raise DataError(
+            f"{where} If it is text: {remedies.kind(key, 'text')}; or leave it out: {remedies.kind(key, 'ignore')}"
+        )
     if odd.numbers and 1 < len(odd.words) <= FEW_WORDS:
         raise DataError(f"{where} {odd.told}. {odd.remedy(key)}")
-    raise DataError(f"{where} If it means missing: --missing {word}; if it is a category: --kind {key}=categorical")
+    level = remedies.kind(key, "categorical")
+    raise DataError(f"{where} If it means missing: {remedies.missing(word)}; if it is a category: {level}")
 
 
 def too_large(key: Key, row: int, shown: object) -> DataError:
     """The error of an infinite number; rows count from 0 here."""
     return DataError(
         f"{wording.column(key)}, row {row + 1}: {wording.cell(shown)} is infinite or too large for a number. "
-        f"Correct it, or make it missing, or leave the column out: --kind {key}=ignore"
+        f"Correct it, or make it missing, or leave the column out: {remedies.kind(key, 'ignore')}"
     )
 
 

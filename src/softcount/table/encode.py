@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
@@ -96,7 +97,7 @@ def _refused(plan: ColumnPlan, row: int, value: float) -> Exception:
     name = wording.column(plan.key)
     return DataError(
         f"{name} is {is_a}, but row {row} holds {value}. {right} "
-        f"Declare it real: --kind {plan.key}=real, or leave it out: --kind {plan.key}=ignore"
+        f"Declare it real: {remedies.kind(plan.key, 'real')}, or leave it out: {remedies.kind(plan.key, 'ignore')}"
     )
 
 

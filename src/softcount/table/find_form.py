@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.file_format import ORDERS
@@ -89,9 +90,10 @@ def _marks(key: Key, numbers: Sequence[str], habits: CellHabits) -> tuple[str, s
         if habits.delimiter in (",", None):  # who parts cells by commas does not begin decimals with them
             return ",", "."
         odd = next(number for number in numbers if "," in number)
+        marks = " or ".join(remedies.setting("decimal", mark) for mark in ",.")
         raise DataError(
             f"{wording.column(key)} holds {wording.cell(odd)}, which may be {odd.replace(',', '')} or "
-            f"{odd.replace(',', '.')}. Say which mark begins decimals: --decimal , or --decimal . (decimal=',')"
+            f"{odd.replace(',', '.')}. Say which mark begins decimals: {marks}"
         )
     return fits[0] if fits else None
 
@@ -137,7 +139,7 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
         mixed = [cells[int(bad.argmax())] for bad in wrong]
         raise DataError(
             f"{wording.column(key)} mixes days first and months first: {wording.cell(mixed[1])} and "
-            f"{wording.cell(mixed[0])}. Write them in one order, or leave it out: {wording.declare(key, 'ignore')}"
+            f"{wording.cell(mixed[0])}. Write them in one order, or leave it out: {remedies.kind(key, 'ignore')}"
         )
     return fits[0] if fits else None
 
@@ -148,10 +150,10 @@ def _ordered(key: Key, fits: Sequence[TimeForm], shown: str, habits: CellHabits)
         return fits[0]
     if habits.dates in ("day-first", "month-first"):
         return fits[habits.dates == "month-first"]
-    ways = " or ".join(f"--dates {way}" for way in list(ORDERS)[:2])
+    ways = " or ".join(remedies.setting("dates", way) for way in list(ORDERS)[:2])
     raise DataError(
         f"{wording.column(key)} holds dates such as {shown!r}, of which none says whether days or months come first. "
-        f"Say it: {ways} (dates='day-first')"
+        f"Say it: {ways}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
@@ -88,7 +89,7 @@ def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
     if cells is CellType.NESTED and said != IGNORE and not sequences:
         raise DataError(
             f"{wording.column(key)} holds nested or binary values, which cannot be modelled. "
-            f"Leave it out: --kind {key}=ignore. Lists of steps are sequences: --kind {key}=markov"
+            f"Leave it out: {remedies.kind(key, IGNORE)}. Lists of steps are sequences: {remedies.kind(key, 'markov')}"
         )
 
 
@@ -202,7 +203,8 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
     if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
         return _decide_running(facts)
     if named and count == facts.known >= IDENTIFIER_ROWS:
-        note = f"{name} differs in every row: left out as an identifier (--kind {facts.key}=categorical to keep it)"
+        kept = remedies.kind(facts.key, "categorical")
+        note = f"{name} differs in every row: left out as an identifier ({kept} to keep it)"
         return Verdict(Kind.IDENTIFIER, "text, every value different", False, note)
     note = f"{name} has many levels: {count} in the rows looked at" if count > NARROW_LEVELS else ""
     return Verdict(Kind.CATEGORICAL, f"text, {count} distinct", True, note)
@@ -211,9 +213,9 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
 def _decide_running(facts: Facts) -> Verdict:
     name, why = wording.column(facts.key), f"text of about {_rounded(facts.words)} words"
     if facts.words >= RUNNING_WORDS:
-        otherwise = wording.declare(facts.key, "categorical", IGNORE)
+        otherwise = remedies.kind(facts.key, "categorical", IGNORE)
         return Verdict(Kind.TEXT, why, True, f"{name} is running text: its words are counted (else {otherwise})")
-    counted, kept = wording.declare(facts.key, "text"), wording.declare(facts.key, "categorical")
+    counted, kept = remedies.kind(facts.key, "text"), remedies.kind(facts.key, "categorical")
     note = f"{name} is short text: left out ({counted} to count its words, {kept} to keep its cells as categories)"
     return Verdict(Kind.TEXT, why, False, note)
 

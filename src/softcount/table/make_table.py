@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
@@ -142,7 +143,8 @@ def _open(
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
         why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5]) or "there is no other"
-        raise DataError(f"no column is left to model ({why}). Declare a column to be used: --kind COL=KIND")
+        how = remedies.either("kinds={'COL': 'KIND'}", "--kind COL=KIND")
+        raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
     said = (*source.notes, *notes)
     return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from softcount import remedies
 from softcount.sources import wording
 from softcount.table.schema import Key, Kind
 
@@ -59,7 +60,7 @@ def _identifier(facts: Facts) -> Verdict:
     name, count, rows = wording.column(facts.key), facts.different, facts.known
     if rows < IDENTIFIER_ROWS or count < IDENTIFIER_SHARE * rows:
         return Verdict(Kind.CATEGORICAL, f"whole numbers under the name of an identifier, {count} distinct")
-    keep = wording.declare(facts.key, "real")
+    keep = remedies.kind(facts.key, "real")
     if count == rows:
         note = f"{name} numbers the rows: left out as an identifier ({keep} to keep it)"
         return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)

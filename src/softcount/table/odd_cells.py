@@ -7,12 +7,12 @@ such as 80+ or <5, may be worth something: it is refused, with what mends it.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import PADDED
@@ -66,9 +66,9 @@ class OddCells(NamedTuple):
         return f"{self.numbers:,} of {self.numbers + sum(self.counts):,} cells are numbers; the others are {others}"
 
     def remedy(self, key: Key) -> str:
-        """What to say on the command line where the cells mean missing, and where the column is of words."""
-        options = " ".join(f"--missing {shlex.quote(word)}" for word in self.words[:FEW_WORDS])
-        return f"If they mean missing: {options}; if they are categories: {wording.declare(key, 'categorical')}"
+        """What to say where the cells mean missing, and where the column is of words."""
+        options = remedies.missing(*self.words[:FEW_WORDS])
+        return f"If they mean missing: {options}; if they are categories: {remedies.kind(key, 'categorical')}"
 
 
 def _counts(texts: Sequence[Any], places: np.ndarray) -> np.ndarray:
@@ -103,7 +103,7 @@ def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
 
 def note_of_missing(key: Key, odd: OddCells) -> str:
     """What is said of cells that were taken to mean missing."""
-    kept = wording.declare(key, "categorical")
+    kept = remedies.kind(key, "categorical")
     return f"{wording.column(key)}: {odd.told}{TAKEN} ({kept} keeps them as categories)"
 
 
@@ -136,6 +136,6 @@ def note_of_marks(key: Key, values: np.ndarray) -> str:
     if not far:
         return ""
     said = " and ".join(f"{mark:.17g} in {int((values == mark).sum()):,} cells" for mark in far)
-    options = " ".join(f"--missing {mark:.17g}" for mark in far)
+    options = remedies.missing(*(f"{mark:.17g}" for mark in far))
     rest_is = f"far from the rest ({low:g} to {high:g})"
     return f"{wording.column(key)} holds {said}, {rest_is}. If that means missing: {options}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
@@ -336,4 +337,5 @@ def _why_none(chosen: Any) -> str:
     if chosen.unlabelled == len(chosen.columns):
         return f"the rows that have a label hold none of the {chosen.unlabelled:,} of the others; label rows that do"
     met = f"of {len(chosen.columns):,} different ones none is kept"
-    return f"{met}; lower min_count, min_df or drop_top, or raise max_df (--min-count, --min-df, --drop-top, --max-df)"
+    lower = remedies.either("min_count, min_df or drop_top", "--min-count, --min-df or --drop-top")
+    return f"{met}; lower {lower}, or raise {remedies.either('max_df', '--max-df')}"
