@@ -93,5 +93,5 @@ CASES = (
     Case("zero_heavy.csv",
          kinds={"customer_id": "left out", "rain_mm": "amount", "temp": "real", "capital_gain": "amount",
                 "visits": "count", "grade": "categorical"},
-         says=("89 % of its values differ", "customer_id=real", "of them 0 and the others above")),
+         says=("89 % of its values differ", "--kind customer_id=real", "of them 0 and the others above")),
 )  # fmt: skip
