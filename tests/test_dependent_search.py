@@ -27,8 +27,8 @@ def test_correlated_numbers_are_a_block_where_independent_ones_ask_for_many_clas
     assert "'x' and 'y' (correlation 0." in note or "'x' and 'y' (correlation 1.00" in note
     alone = sc.Mixture(random_state=0, kinds={"x": "normal", "y": "normal"}).fit(frame[["x", "y", "z"]])
     assert alone.n_components_ > 5 and not any("blocks" in note for note in alone.notes_)
-    best = max(found.selection_["evidence"].to_pylist())
-    assert best > max(alone.selection_["evidence"].to_pylist())
+    best = max(found.selection_["evidence"])
+    assert best > max(alone.selection_["evidence"])
 
 
 def test_dependent_levels_are_a_block() -> None:
