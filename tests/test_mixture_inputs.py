@@ -100,7 +100,7 @@ def test_text_of_a_polars_frame_can_be_augmented():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = mixture.augment(frame)
-    assert whole.column("a").to_pylist() == [cell for cell in frame["a"] for _ in range(2)]
+    assert whole["a"].to_list() == [cell for cell in frame["a"] for _ in range(2)]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def alike(plain: Any, ours: Any) -> None:
     """The same answers from both, column by column and under names that are each there once."""
     np.testing.assert_array_equal(plain.predict_proba(FRAME), ours.predict_proba(THEIRS))
     for ask in ("explain", "anomalies", "augment"):
-        left, right = getattr(plain, ask)(FRAME), getattr(ours, ask)(THEIRS)
+        left, right = arrow(getattr(plain, ask)(FRAME)), arrow(getattr(ours, ask)(THEIRS))
         assert len(set(right.column_names)) == len(left.column_names)
         if ask == "anomalies":
             figures = [
@@ -92,7 +92,7 @@ def alike(plain: Any, ours: Any) -> None:
             assert figures[0] == figures[1]
         else:
             assert columns_of(left) == columns_of(right)
-    left, right = (model.sample(20, random_state=1) for model in (plain, ours))
+    left, right = (arrow(model.sample(20, random_state=1)) for model in (plain, ours))
     assert len(set(right.column_names)) == len(left.column_names) and columns_of(left) == columns_of(right)
     np.testing.assert_array_equal(plain.counts_[ROOT], ours.counts_[ROOT])
     assert [renamed(key) for key in plain.params_] == list(ours.params_)

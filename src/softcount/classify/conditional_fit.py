@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from softcount.classify.descent import lowest
-from softcount.numerics.late_scipy import sparse
+from softcount.numerics.late_scipy import cholesky, solve_triangular, sparse
 from softcount.numerics.logspace import softmax_rows
 
 LOOKED_AT = 4096

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from softcount.classify.number_scale import NumberScale
+from softcount.numerics.late_scipy import cholesky, solve_triangular
 
 IMAGINED = 2.0
 """Rows of the common covariance that every class is taken to have besides its own."""

@@ -17,38 +17,40 @@ FEW_STEPS = 500.0
 HALF_ROOT = math.sqrt(0.5)
 
 
-def _special(name: str) -> Callable[..., Any]:
-    """A function of `scipy.special`, by its name."""
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of SciPy, by its name."""
     found: list[Callable[..., Any]] = []
 
     def call(*numbers: Any, **settings: Any) -> Any:
         if not found:
-            found.append(getattr(import_module("scipy.special"), name))
+            found.append(getattr(import_module(module), name))
         return found[0](*numbers, **settings)
 
     return call
 
 
-betainc = _special("betainc")
-betaln = _special("betaln")
-chdtrc = _special("chdtrc")
-entr = _special("entr")
-expit = _special("expit")
-gammainc = _special("gammainc")
-gammaincc = _special("gammaincc")
-gammaln = _special("gammaln")
-logit = _special("logit")
-logsumexp = _special("logsumexp")
-_many_ndtr = _special("ndtr")
-_many_pdtr = _special("pdtr")
-pdtrc = _special("pdtrc")
-polygamma = _special("polygamma")
-psi = _special("psi")
-softmax = _special("softmax")
-stdtr = _special("stdtr")
-stdtrit = _special("stdtrit")
-xlog1py = _special("xlog1py")
-xlogy = _special("xlogy")
+cholesky = _late("scipy.linalg", "cholesky")
+solve_triangular = _late("scipy.linalg", "solve_triangular")
+betainc = _late("scipy.special", "betainc")
+betaln = _late("scipy.special", "betaln")
+chdtrc = _late("scipy.special", "chdtrc")
+entr = _late("scipy.special", "entr")
+expit = _late("scipy.special", "expit")
+gammainc = _late("scipy.special", "gammainc")
+gammaincc = _late("scipy.special", "gammaincc")
+gammaln = _late("scipy.special", "gammaln")
+logit = _late("scipy.special", "logit")
+logsumexp = _late("scipy.special", "logsumexp")
+_many_ndtr = _late("scipy.special", "ndtr")
+_many_pdtr = _late("scipy.special", "pdtr")
+pdtrc = _late("scipy.special", "pdtrc")
+polygamma = _late("scipy.special", "polygamma")
+psi = _late("scipy.special", "psi")
+softmax = _late("scipy.special", "softmax")
+stdtr = _late("scipy.special", "stdtr")
+stdtrit = _late("scipy.special", "stdtrit")
+xlog1py = _late("scipy.special", "xlog1py")
+xlogy = _late("scipy.special", "xlogy")
 
 
 def ndtr(z: Any) -> Any:
