@@ -48,6 +48,7 @@ class StandIn:
     interrupted: bool = False
     calibration: Any = None
     pool: Any = None
+    information: Any = None
 
     params: ClassVar[dict[str, Any]] = {
         "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},

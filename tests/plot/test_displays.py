@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
@@ -145,6 +146,16 @@ def test_places_of_a_nomogram_add_up_to_the_log_odds(known):
     read = shown.start + sum(places[name, str(cell)] for name, (cell,) in row.items())
     chances = dict(zip(known.classes_, known.predict_log_proba(row)[0], strict=True))
     assert read == pytest.approx(chances["road"] - chances["city"], abs=1e-9)
+
+
+def test_a_model_of_a_pandas_frame_is_drawn_the_same():
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    model, plainly = sc.NaiveBayes().fit(frame, Y), sc.NaiveBayes().fit({n: frame[n].to_numpy() for n in "abc"}, Y)
+    for kind, rows in [(plot.InfluenceDisplay, None), (plot.ProfileDisplay, None), (plot.AnomalyDisplay, frame),
+                       (plot.ExplanationDisplay, frame)]:  # fmt: skip
+        shown, wanted = (kind.from_estimator(each, rows).table for each in (model, plainly))
+        assert shown.to_pylist() == wanted.to_pylist() or kind is plot.AnomalyDisplay
+        assert shown.num_rows == wanted.num_rows > 0
 
 
 def test_the_best_number_of_classes_is_marked(hidden):

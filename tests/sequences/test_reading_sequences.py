@@ -166,7 +166,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a missing sequence": (lambda: open_sequences({"s": [1, None], "x": [1, 2]}, sequence="s"), "'s', row 2: missing"),
     "a column that is not there": (lambda: open_sequences({"s": [1], "x": [1]}, sequence="t"), "'t', which is not in"),
-    "a table without a sequence": (lambda: open_sequences({"s": [1], "x": [1]}), "--sequence"),
+    "a table without a sequence": (lambda: open_sequences({"s": [1], "x": [1]}), "sequence='...'"),
     "two weights": (
         lambda: open_sequences({"s": [1, 1], "w": [1, 2], "x": [1, 2]}, sequence="s", weight="w"),
         "sequence 1, step 2: its weight 2",

@@ -13,6 +13,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import softcount as sc
+from framed import arrow
 from softcount.text.transitions_of import symbols_behind, transitions_of
 
 PAGES = ["home", "shop", "buy"]
@@ -65,11 +66,11 @@ def test_it_classifies_beside_other_columns_and_names_the_transitions() -> None:
     table, who = visits()
     model = sc.NaiveBayes(kinds=MARKOV).fit(table, who)
     assert np.mean(model.predict(table) == who) > 0.95
-    moved = model.explain_words(table, row=0).to_pydict()
-    parts = model.explain(table.head(1)).to_pydict()
+    moved = arrow(model.explain_words(table, row=0)).to_pydict()
+    parts = arrow(model.explain(table.head(1))).to_pydict()
     assert sum(moved["nats"]) == pytest.approx(parts["clicks"][0], rel=1e-10)
     assert {"home → shop", "shop → buy"} & set(moved["word"])
-    assert "shop → buy" in model.marking_words("clicks").to_pydict()["word"]
+    assert "shop → buy" in arrow(model.marking_words("clicks")).to_pydict()["word"]
 
 
 def test_a_mixture_of_chains_recovers_planted_groups() -> None:
@@ -116,7 +117,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "steps in a bag": (lambda: sc.BagOfWords(analyzer="steps").fit(["ab cd", "ef"]), "'steps' is not known"),
     "half an order": (lambda: sc.Markov(order=0), "order=0"),
     "steps of no kind": (lambda: sc.Markov(steps="pages"), "'pages' is not known"),
-    "lists not declared": (lambda: sc.NaiveBayes().fit(pd.DataFrame({"clicks": [["a"], ["b"]]}), [0, 1]), "=markov"),
+    "lists not declared": (
+        lambda: sc.NaiveBayes().fit(pd.DataFrame({"clicks": [["a"], ["b"]]}), [0, 1]),
+        "'clicks': 'markov'",
+    ),
     "too many transitions": (
         lambda: sc.NaiveBayes(kinds={"clicks": sc.Markov(order=3)}).fit(
             pd.DataFrame({"clicks": [list(map(str, range(60)))] * 2}), [0, 1]

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 COMMANDS = {
-    "fit": "Learn a model from a table: classes to predict, or classes to find.",
+    "fit": "Learn a model from a table: classes to predict, or to find.",
     "predict": "Predict the class of every row of a table.",
     "impute": "Fill the holes of a table by what a model expects there.",
     "evaluate": "Say how well a model does on rows whose class is known.",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.inline_html import boxed, said_lines, share_bars, small_table
 from softcount.pictures.visible_text import printable
@@ -39,7 +40,7 @@ class NotebookFace:
         """What a notebook shows below that line."""
         fitted: Any = self.fitted_  # type: ignore[attr-defined]
         parts = [share_bars(_class_bars(fitted)), share_bars(_column_bars(fitted))] if is_star(fitted) else []
-        selection = getattr(self, "selection_", None)
+        selection = arrow_of(getattr(self, "selection_", None))
         if selection is not None and selection.num_rows > 1:
             parts.append(arrow_html(selection))
         return [*parts, said_lines(fitted.notes)]

@@ -51,6 +51,16 @@ def as_frame(table: Any, library: str | None, index: Any = None) -> Any:
     return table
 
 
+def arrow_of(result: Any) -> Any:
+    """A result in whatever type of frame as an Arrow table; labels of rows are left out."""
+    library = frame_library(result)
+    if library == "pandas":
+        import pyarrow as pa
+
+        return pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
+    return result.to_arrow() if library == "polars" else result
+
+
 class ResultFrames:
     """An estimator whose results come in the type of frame that it was given, and that says how columns are read."""
 

@@ -68,7 +68,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     >>> import softcount as sc
     >>> fruit = [sc.NaiveBayes().fit({"colour": list(c)}, list("aabb")) for c in ("rrgg", "rrgr")]
     >>> [(change.column, round(change.moved, 3)) for change in model_changes(*fruit).columns]
-    [('colour', 0.167)]
+    [('colour', 0.125)]
     """
     before, after = _learned(old), _learned(new)
     answers = [_answers(model) for model in (before, after)]

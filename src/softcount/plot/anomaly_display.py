@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import AGAINST, Display, bars_down, plain
 
 REASONS = 3
@@ -18,7 +19,7 @@ class AnomalyDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 10, ax: Any = None) -> Self:
         """The n rows of X that fit worst."""
-        return cls(estimator.anomalies(X, n=n)).plot(ax)
+        return cls(arrow_of(estimator.anomalies(X, n=n))).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         rows, scores, reasons = self._columns("row", "score", "reasons")

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any, Self
 
 from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import AGAINST, COLOURS, FOR, Display, bars_down
 
 TOTAL = "(total)"
@@ -22,7 +23,7 @@ class ExplanationDisplay(Display):
         cls, estimator: Any, X: Any = None, *, row: int = 0, against: Any = None, ax: Any = None
     ) -> Self:
         """Row `row` of X, its class against the runner-up, or `against` another class."""
-        parts = estimator.explain(X, against=against)
+        parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
             raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
         return cls(_ranked({name: parts.column(name)[row].as_py() for name in parts.column_names})).plot(ax)

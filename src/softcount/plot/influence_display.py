@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import Display, bars_down
 
 
@@ -16,7 +17,7 @@ class InfluenceDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
         """The n columns that matter most to a fitted model; X is not needed."""
-        return cls(estimator.influence().slice(0, n)).plot(ax)
+        return cls(arrow_of(estimator.influence()).slice(0, n)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         bars_down(ax, *self._columns("column", "influence"))

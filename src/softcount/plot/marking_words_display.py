@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import Display, bars_down, colour
 
 
@@ -16,7 +17,7 @@ class MarkingWordsDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Any = None) -> Self:
         """The n words that most mark each class of a fitted model of text; X is not needed."""
-        return cls(estimator.marking_words(key, n=n)).plot(ax)
+        return cls(arrow_of(estimator.marking_words(key, n=n))).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         names, words, odds = self._columns("class", "word", "log_odds")

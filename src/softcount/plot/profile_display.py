@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import Display, plain
 
 
@@ -18,8 +19,8 @@ class ProfileDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
         """The n columns of a fitted model that matter most; X is not needed."""
-        kept = set(estimator.influence().slice(0, n).column("column").to_pylist())
-        lines = estimator.influence(per_class=True)
+        kept = set(arrow_of(estimator.influence()).slice(0, n).column("column").to_pylist())
+        lines = arrow_of(estimator.influence(per_class=True))
         return cls(lines.filter([name in kept for name in lines.column("column").to_pylist()])).plot(ax)
 
     def _draw(self, ax: Any) -> None:

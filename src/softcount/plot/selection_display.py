@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from softcount.estimators.result_frames import arrow_of
 from softcount.plot.display import AGAINST, FOR, Display
 
 LARGER = ("evidence", "cv", "log_likelihood")
@@ -23,7 +24,7 @@ class SelectionDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, criterion: str | None = None, ax: Any = None) -> Self:
         """A fitted mixture that looked for the number itself, by its own criterion unless another is named."""
-        return cls(estimator.selection_, criterion or estimator.criterion).plot(ax)
+        return cls(arrow_of(estimator.selection_), criterion or estimator.criterion).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         classes, values = self._columns("classes", self.criterion)
