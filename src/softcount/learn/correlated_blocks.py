@@ -87,7 +87,10 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
     keys = [spec.key for spec in specs]
     values = np.stack([column_of(schema, spec, prepared.chunks) for spec in specs], axis=1)
     within = np.abs(_within(values, classes))
-    blocks = [block for block in _joined(within, keys) if len(block) > 1 and len(values) * len(block) ** 2 <= MOST_WORK]
+    blocks = [block for block in _joined(within, keys) if len(block) > 1]
+    if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
+        # Small blocks beside one that is too large change little: on digits a search of half a minute for two pixels.
+        return [], []
     inside = {key for block in blocks for key in block}
     pairs = [(within[a, b], keys[a], keys[b]) for a, b in np.argwhere(np.triu(within >= CORRELATED, 1)).tolist()]
     pairs = sorted((pair for pair in pairs if pair[1] in inside and pair[2] in inside), key=lambda pair: -pair[0])
