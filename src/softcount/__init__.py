@@ -60,7 +60,7 @@ def __dir__() -> list[str]:
 
 
 def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) -> Any:
-    """A table from a file, several files (a list, or a pattern such as "day-*.csv") or anything tabular.
+    """A table from a file, several files (a list, or a pattern such as `day-*.csv`) or anything tabular.
 
     It is encoded once and accepted wherever X is.
 

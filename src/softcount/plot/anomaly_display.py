@@ -24,7 +24,9 @@ class AnomalyDisplay(Display):
     def _draw(self, ax: Any) -> None:
         rows, scores, reasons = self._columns("row", "score", "reasons")
         drawn = bars_down(ax, [f"row {row}" for row in rows], scores, AGAINST)
-        ax.bar_label(drawn, [_said(each) for each in reasons], label_type="edge", padding=4, fontsize="small")
+        said = ax.bar_label(drawn, [_said(each) for each in reasons], label_type="edge", padding=4, fontsize="small")
+        for text in said:
+            text.set_in_layout(False)  # long reasons must not squeeze the bars away
         ax.margins(x=0.8)
         ax.set(xlabel="nats more surprising than is usual", title="Rows that fit worst")
 
