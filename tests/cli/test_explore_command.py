@@ -112,8 +112,11 @@ def test_a_page_too_large_names_the_server(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_server_runs_until_it_is_interrupted(folder: Path) -> None:
+    # Where tests run in the background of a shell, interrupts are ignored, and children inherit that.
     running = subprocess.Popen(
-        [sys.executable, "-m", "softcount.cli", "explore", str(folder / "m.sc"), "--serve"], stderr=subprocess.PIPE
+        [sys.executable, "-m", "softcount.cli", "explore", str(folder / "m.sc"), "--serve"],
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert running.stderr is not None
     try:

@@ -50,14 +50,16 @@ def test_every_example_in_the_help_is_a_command_line_that_parses(name):
 def examples(name: str) -> list[list[str]]:
     """The words of each example, up to what the shell does with the result."""
     import shlex
+    from itertools import takewhile
 
     command = main.get_command(click.Context(main), name)
     assert command is not None and command.epilog is not None
     found = []
     for line in command.epilog.split("\n\n")[0].splitlines():
-        typed = line.strip().split("   ")[0].split("| jq")[0].split("| head")[0].split("<")[0].split(">")[0]
+        typed = line.strip().split("   ")[0].split("| jq")[0].split("| head")[0].split("<")[0]
         if "softcount " in typed:
-            found.append(shlex.split(typed[typed.index("softcount ") :]))
+            words = shlex.split(typed[typed.index("softcount ") :])
+            found.append(list(takewhile(lambda word: word not in (">", ">>"), words)))
     return found
 
 
