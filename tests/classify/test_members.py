@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
@@ -9,6 +10,7 @@ from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Conditional, Features
 from softcount.classify.descent import lowest
 from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.indicators import FEW, Indicators, SparseFeatures
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.recipes import RECIPES, left_out
 from softcount.classify.shared_weights import learned_weights
@@ -196,8 +198,25 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
     problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
     found = problem.fitted(np.full(problem.features.width, 2.0), most=500, tol=1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
-    theirs.fit(indicators.toarray()[:, 1:], training.labels, training.weights)
+    theirs.fit(indicators.first(indicators.width)[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [7, FEW // 3])
+def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows):
+    rng = np.random.default_rng(3)
+    places = np.stack([rng.integers(0, 4, rows), np.where(rng.random(rows) < 0.2, 0, 4 + rng.integers(0, 3, rows))])
+    ones = np.zeros((rows, 7))
+    np.add.at(ones, (np.arange(rows), places), 1.0)
+    tables, columns, weights = rng.normal(size=(7, 2)), rng.normal(size=(rows, 2)), rng.random(rows)
+    pointing, some = Indicators(places, 7), rng.permutation(rows)[:5]
+    for form in (pointing, pointing.to_learn_from(), SparseFeatures(sparse.csr_matrix(ones))):
+        assert len(form) == rows and form.width == 7
+        np.testing.assert_allclose(form.product(tables), ones @ tables, atol=1e-12)
+        np.testing.assert_allclose(form.turned(columns), ones.T @ columns, atol=1e-9)
+        np.testing.assert_array_equal(form.first(5), ones[:, :5])
+        np.testing.assert_array_equal(form.take(some).first(7), ones[some])
+        np.testing.assert_allclose(form.squares(weights)[1:], weights @ ones[:, 1:] ** 2, rtol=1e-12)
 
 
 def test_left_out_is_what_counts_without_the_row_say(training):

@@ -8,8 +8,7 @@ import numpy as np
 
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.terms import Terms
-from softcount.numerics.late_scipy import xlogy
-from softcount.numerics.logspace import log_sum_exp
+from softcount.numerics.logspace import log_sum_exp, times_log
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +49,12 @@ class AveragedStars:
 
     def stars(self, codes: np.ndarray) -> np.ndarray:
         """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
-        places, cells = self.terms.places(codes), self.terms.indicators(codes)
+        cells = self.terms.indicators(codes)
+        places = cells.places.T
         found = np.empty((*places.shape, len(self.shares)))
         for label, (share, alone, given) in enumerate(zip(self.shares, self.alone, self.given, strict=True)):
-            sums = cells @ given  # (rows x cells of a parent)
-            found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places.astype(np.intp), axis=1)
+            sums = cells.product(given)  # (rows x cells of a parent)
+            found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places, axis=1)
         found[places == 0] = -np.inf
         return found
 
@@ -82,5 +82,5 @@ class AveragedStars:
             own, here = shares[:, :, label], places[some]
             each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
             found[some, :, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
-            rest[some, label] -= xlogy(own, own).sum(axis=1) + np.log((here > 0).sum(axis=1))
+            rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
         return found, rest

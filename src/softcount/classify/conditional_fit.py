@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from softcount.classify.descent import lowest
-from softcount.numerics.late_scipy import cholesky, solve_triangular, sparse
+from softcount.classify.indicators import WideFeatures
 from softcount.numerics.logspace import softmax_rows
 
 LOOKED_AT = 4096
@@ -27,42 +26,37 @@ class Features:
     The first `together` indicators, and the dense columns, are allowed to depend on each other when steps are scaled.
     """
 
-    indicators: sparse.csr_matrix
+    indicators: WideFeatures
     dense: np.ndarray
     together: int = MOST_TOGETHER
 
-    @cached_property
-    def back(self) -> Any:
-        """The same indicators turned, sharing their memory."""
-        return self.indicators.T
-
     @property
     def width(self) -> int:
-        return int(self.indicators.shape[1] + self.dense.shape[1])
+        return self.indicators.width + int(self.dense.shape[1])
 
     def __len__(self) -> int:
-        return int(self.indicators.shape[0])
+        return len(self.indicators)
 
     def product(self, coefficients: np.ndarray) -> np.ndarray:
         """(rows x columns) sums of the coefficients that each row points at, and along its dense columns."""
-        cut = self.indicators.shape[1]
-        found = self.indicators @ coefficients[:cut]
+        cut = self.indicators.width
+        found = self.indicators.product(coefficients[:cut])
         if self.dense.shape[1]:
             found += self.dense @ coefficients[cut:]
-        return np.asarray(found)
+        return found
 
     def turned(self, residuals: np.ndarray) -> np.ndarray:
         """(width x columns) sums over the rows."""
-        own = self.back @ residuals
-        return np.vstack([own, self.dense.T @ residuals]) if self.dense.shape[1] else np.asarray(own)
+        own = self.indicators.turned(residuals)
+        return np.concatenate([own, self.dense.T @ residuals]) if self.dense.shape[1] else own
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean products of the features at both ends, and mean squares of those between, by some of the rows."""
         step = np.unique(np.linspace(0, len(self) - 1, min(LOOKED_AT, len(self))).astype(int))
-        some, first = self.indicators[step], min(self.together, self.indicators.shape[1])
-        near = np.hstack([some[:, :first].toarray(), self.dense[step]])
-        squares = np.bincount(some.indices, minlength=self.indicators.shape[1])[first:] / len(step)
+        some, first = self.indicators.take(step), min(self.together, self.indicators.width)
+        near = np.hstack([some.first(first), self.dense[step]])
+        squares = some.squares(np.ones(len(step)))[first:] / len(step)
         return near.T @ near / len(step), squares
 
 
@@ -95,7 +89,7 @@ class Conditional:
         value, residuals = self._binary(along) if self.classes == 2 else self._several(along)
         share = 0.5 if self.classes == 2 else 1.0
         pull = share * penalty[:, None] * own
-        slope = np.vstack([residuals.sum(axis=0), self.features.turned(residuals) + pull])
+        slope = np.concatenate([residuals.sum(axis=0)[None], self.features.turned(residuals) + pull])
         return value + 0.5 * float((pull * own).sum()), slope
 
     def _binary(self, along: np.ndarray) -> tuple[float, np.ndarray]:
@@ -149,7 +143,7 @@ class _Frame:
     """Coordinates in which a unit step changes the loss about equally in every direction.
 
     The features at both ends are turned by the inverse root of their second moments, those between scaled one by one;
-    the first, of nothing known, stays zero. The intercept is that of a row of these `means`.
+    the first, of nothing known, stays zero. The intercept is that of a row of these `means`, one column after a nought.
     """
 
     ends: np.ndarray  # places of the features that are turned
@@ -158,7 +152,7 @@ class _Frame:
     inverse: np.ndarray  # of the root: a product is done sooner than a solution where there are many
     scale: np.ndarray
     middle: float
-    means: np.ndarray
+    means: np.ndarray  # (1 + width x 1)
 
     @classmethod
     def of(cls, problem: Conditional, penalty: np.ndarray) -> _Frame:
@@ -170,17 +164,18 @@ class _Frame:
     def around(cls, problem: Conditional, penalty: np.ndarray, start: np.ndarray) -> _Frame:
         """By the curvature at these coefficients, of all classes on average."""
         rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
-        some, dense = problem.features.indicators[rows], problem.features.dense[rows]
-        scores = spread(some @ start[1 : 1 + some.shape[1]] + dense @ start[1 + some.shape[1] :] + start[0])
+        some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
+        cut = some.width
+        scores = spread(some.product(start[1 : 1 + cut]) + dense @ start[1 + cut :] + start[0])
         shares = softmax_rows(scores)[0]
         heavy = problem.weights[rows] * (shares * (1 - shares)).mean(axis=1)
         heavy = np.maximum(heavy, 1e-6 * problem.weights[rows])
         curve = float(problem.weights.sum() * heavy.sum() / problem.weights[rows].sum())
         heavy /= heavy.sum()
-        means = np.concatenate([some.T @ heavy, dense.T @ heavy])
-        first = min(problem.features.together, some.shape[1])
-        ends = np.hstack([some[:, :first].toarray(), dense]) - np.delete(means, np.s_[first : some.shape[1]])
-        squares = np.asarray(some.multiply(some).T @ heavy)[first:] - means[first : some.shape[1]] ** 2
+        means = np.concatenate([some.turned(heavy[:, None])[:, 0], dense.T @ heavy])
+        first = min(problem.features.together, cut)
+        ends = np.hstack([some.first(first), dense]) - np.delete(means, np.s_[first:cut])
+        squares = some.squares(heavy)[first:] - means[first:cut] ** 2
         return cls._made(problem, penalty, curve, ((ends.T * heavy) @ ends, np.maximum(squares, 0.0)), means)
 
     @classmethod
@@ -195,13 +190,14 @@ class _Frame:
         features = problem.features
         moments, squares = seen
         pull = penalty * (0.5 if problem.classes == 2 else 1.0)
-        places, first = np.arange(features.width), min(features.together, features.indicators.shape[1])
+        places, first = np.arange(features.width), min(features.together, features.indicators.width)
         between = places[first : first + len(squares)]
         ends = np.concatenate([places[:first], places[first + len(squares) :]])
-        root = cholesky(curve * moments + np.diag(pull[ends] + 1e-9), lower=True, check_finite=False)
-        back = solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
+        root = np.linalg.cholesky(curve * moments + np.diag(pull[ends] + 1e-9))
+        back = np.linalg.inv(root)
         scale = 1.0 / np.sqrt(curve * squares + pull[between] + 1e-9)
-        return cls(1 + ends, 1 + between, root, back, scale, float(1.0 / np.sqrt(curve)), means)
+        shifts = np.append(0.0, means)[:, None]
+        return cls(1 + ends, 1 + between, root, back, scale, float(1.0 / np.sqrt(curve)), shifts)
 
     def out(self, turned: np.ndarray) -> np.ndarray:
         """Coefficients from coordinates."""
@@ -209,13 +205,14 @@ class _Frame:
         found[self.between] = turned[self.between] * self.scale[:, None]
         found[self.ends] = self.inverse.T @ turned[self.ends]
         found[1] = 0.0
-        found[0] = turned[0] * self.middle - self.means @ found[1:]
+        found[0] = 0.0
+        found[0] = turned[0] * self.middle - self.means[:, 0] @ found
         return found
 
     def into(self, plain: np.ndarray) -> np.ndarray:
         """Coordinates of coefficients."""
         found = np.empty_like(plain)
-        found[0] = (plain[0] + self.means @ plain[1:]) / self.middle
+        found[0] = (plain[0] + self.means[:, 0] @ plain) / self.middle
         found[self.between] = plain[self.between] / self.scale[:, None]
         found[self.ends] = self.root.T @ plain[self.ends]
         return found
@@ -224,7 +221,7 @@ class _Frame:
         """The slope along the coordinates from that along the coefficients."""
         found = np.empty_like(slope)
         found[0] = slope[0] * self.middle
-        slope = np.vstack([slope[:1], slope[1:] - self.means[:, None] * slope[0]])
+        slope = slope - self.means * slope[0]
         found[self.between] = slope[self.between] * self.scale[:, None]
         own = slope[self.ends]
         own[0] = 0.0

@@ -11,11 +11,11 @@ from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Features, spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.indicators import Indicators
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
-from softcount.numerics.late_scipy import sparse
 
 
 class Member(Protocol):
@@ -30,7 +30,7 @@ class Member(Protocol):
         ...
 
 
-def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> sparse.csr_matrix:
+def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> Indicators:
     """(rows x cells) ones where a row points, made once for the same rows."""
     return rows.remembered((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
@@ -90,7 +90,7 @@ class BlockAndTables:
     shares: np.ndarray
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        own = indicators(self.cuts, self.terms, rows) @ self.tables
+        own = indicators(self.cuts, self.terms, rows).product(self.tables)
         return np.asarray(self.block.scores(rows.numbers[:, self.columns]) + own + self.shares)
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:

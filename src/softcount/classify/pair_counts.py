@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcount.classify.terms import Terms
-from softcount.numerics.late_scipy import xlogy
+from softcount.numerics.logspace import times_log
 
 AT_ONCE = 1 << 23
 """Cells of dense rows that are multiplied at a time."""
@@ -33,7 +33,7 @@ class PairCounts:
             own = order[np.searchsorted(labels[order], label) : np.searchsorted(labels[order], label, side="right")]
             for a in range(0, len(own), step):
                 rows = own[a : a + step]
-                cells = terms.indicators(codes[rows]).toarray()
+                cells = terms.indicators(codes[rows]).first(terms.width)
                 counts[label] += (cells * weights[rows, None]).T @ cells
         counts[:, 0] = 0.0
         counts[:, :, 0] = 0.0
@@ -63,9 +63,9 @@ class PairCounts:
 def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(columns x columns) weight times the mutual information of two columns, less that of chance."""
     rows = _blocks(counts, starts)
-    cells, both = _blocks(xlogy(counts, counts), starts), xlogy(rows, rows)
+    cells, both = _blocks(times_log(counts), starts), times_log(rows)
     margins = np.add.reduceat(counts, starts, axis=1)  # (cells x columns)
-    sides = np.add.reduceat(xlogy(margins, margins), starts, axis=0)
+    sides = np.add.reduceat(times_log(margins), starts, axis=0)
     filled = np.add.reduceat((margins > 0).astype(float), starts, axis=0)
     free = np.maximum(filled - 1, 0) * np.maximum(filled.T - 1, 0)
     return np.asarray(cells - sides - sides.T + both - free / 2)

@@ -44,7 +44,8 @@ class Recipe(Protocol):
 def additive(training: Training, terms: Terms, penalties: tuple[float, ...], most_single: float) -> Iterator[Additive]:
     """Tables and lines of least penalised loss for each penalty, which for single columns and lines is bounded."""
     dense = bounded(training.scale, training.rows.numbers)
-    features = Features(terms.indicators(training.codes), dense, min(MOST_TOGETHER, training.terms.width))
+    told = terms.indicators(training.codes).to_learn_from()
+    features = Features(told, dense, min(MOST_TOGETHER, training.terms.width))
     problem = Conditional(features, training.labels, training.weights, training.classes)
     single = np.ones(features.width, dtype=bool)
     single[training.terms.width : terms.width] = False

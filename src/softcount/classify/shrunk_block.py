@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from softcount.classify.number_scale import NumberScale
-from softcount.numerics.late_scipy import cholesky, solve_triangular
 
 IMAGINED = 2.0
 """Rows of the common covariance that every class is taken to have besides its own."""
@@ -103,13 +102,9 @@ class ShrunkBlock:
         rows = self.scale.of(numbers)
         parts, constants = np.empty((*rows.shape, len(self.means))), np.empty(len(self.means))
         for label, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            root = cholesky(covariance, lower=True, check_finite=False)
             apart = rows - mean
-            turned = solve_triangular(root, apart.T, lower=True, check_finite=False)
-            parts[:, :, label] = (
-                -0.5 * apart * solve_triangular(root, turned, lower=True, trans=1, check_finite=False).T
-            )
-            constants[label] = -np.log(np.diagonal(root)).sum()
+            parts[:, :, label] = -0.5 * apart * np.linalg.solve(covariance, apart.T).T
+            constants[label] = -np.log(np.diagonal(np.linalg.cholesky(covariance))).sum()
         return parts.sum(axis=1) + constants, parts, constants
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcount.numerics.late_scipy import sparse
+from softcount.classify.indicators import Indicators
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,20 +36,18 @@ class Terms:
 
     def places(self, codes: np.ndarray) -> np.ndarray:
         """(rows x terms) the row of the tables that each row of codes points at."""
-        found = np.zeros((len(codes), len(self.columns)), dtype=np.int32)
-        for place, (term, offset) in enumerate(zip(self.columns, self.offsets.tolist(), strict=True)):
-            first = codes[:, term[0]]
-            if len(term) == 1:
-                found[:, place] = np.where(first > 0, first - 1 + offset, 0)
-            else:
-                second = codes[:, term[1]]
-                both = (first - 1) * self.sizes[term[1]] + second - 1 + offset
-                found[:, place] = np.where((first > 0) & (second > 0), both, 0)
-        return found
+        return self.indicators(codes).places.T
 
-    def indicators(self, codes: np.ndarray) -> sparse.csr_matrix:
+    def indicators(self, codes: np.ndarray) -> Indicators:
         """(rows x width) ones where a row points; its product with the tables is the sum over the terms."""
-        places = self.places(codes)
-        rows, terms = places.shape
-        ends = np.arange(rows + 1, dtype=np.int32) * terms
-        return sparse.csr_matrix((np.ones(places.size), places.ravel(), ends), shape=(rows, self.width))
+        found = np.zeros((len(self.columns), len(codes)), dtype=np.intp)
+        turned = np.ascontiguousarray(codes.T, dtype=np.intp)
+        for place, (term, offset) in enumerate(zip(self.columns, self.offsets.tolist(), strict=True)):
+            first = turned[term[0]]
+            if len(term) == 1:
+                found[place] = np.where(first > 0, first + (offset - 1), 0)
+            else:
+                second = turned[term[1]]
+                both = first * self.sizes[term[1]] + second + (offset - 1 - self.sizes[term[1]])
+                found[place] = np.where((first > 0) & (second > 0), both, 0)
+        return Indicators(found, self.width)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from softcount.classify.conditional_fit import Conditional, Features, folded
+from softcount.classify.indicators import SparseFeatures
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.fitted.explain import linear_form
@@ -227,7 +228,8 @@ def _problem(rows: LinearRows, towards: np.ndarray | None = None) -> tuple[Condi
     least, most = (np.asarray(found.todense()).ravel() for found in (parts.min(axis=0), parts.max(axis=0)))
     varying = np.flatnonzero(least < most)
     nothing = sparse.csr_matrix((parts.shape[0], 1))
-    features = Features(sparse.hstack([nothing, parts[:, varying]], format="csr"), np.zeros((parts.shape[0], 0)))
+    whole = SparseFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
+    features = Features(whole, np.zeros((parts.shape[0], 0)))
     own = None if towards is None else _kept(towards, varying)[1:]
     return Conditional(features, rows.labels, rows.weights, rows.groups, own), varying
 

@@ -29,8 +29,6 @@ def _late(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-cholesky = _late("scipy.linalg", "cholesky")
-solve_triangular = _late("scipy.linalg", "solve_triangular")
 betainc = _late("scipy.special", "betainc")
 betaln = _late("scipy.special", "betaln")
 chdtrc = _late("scipy.special", "chdtrc")

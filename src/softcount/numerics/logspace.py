@@ -31,6 +31,15 @@ def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
     return plain(answer)
 
 
+def times_log(shares: np.ndarray) -> np.ndarray:
+    """Each number of 0 or more times its own logarithm; nought for nought.
+
+    >>> times_log(np.array([0.0, 1.0, 2.0])).round(6)
+    array([0.      , 0.      , 1.386294])
+    """
+    return np.asarray(shares * np.log(np.where(shares == 0, 1.0, shares)))
+
+
 def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each row's shares of the groups, and the logarithm of what they were shares of.
 

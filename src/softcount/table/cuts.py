@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from softcount.numerics.late_scipy import xlogy
+from softcount.numerics.logspace import times_log
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
 
+LOG_2 = math.log(2.0)
 MOST_INTERVALS = 5
 """Intervals of equal count that a column is cut into where nobody says how many."""
 
@@ -102,23 +105,32 @@ def _cuts(below: np.ndarray, first: int, last: int) -> list[int]:
 def _best_cut(below: np.ndarray, start: int, stop: int) -> int | None:
     if stop - start < 2:
         return None
-    left = below[start + 1 : stop] - below[start]
-    right = below[stop] - below[start + 1 : stop]
-    whole = below[stop] - below[start]
-    n = float(whole.sum())
-    bits = (_bits(left) + _bits(right)) / n
-    at = int(np.argmin(bits))
-    gain = float(_bits(whole[None])[0]) / n - float(bits[at])
-    kinds, kinds_left, kinds_right = (int((part > 0).sum()) for part in (whole, left[at], right[at]))
-    entropies = [float(_bits(part[None])[0]) / max(float(part.sum()), 1e-300) for part in (whole, left[at], right[at])]
-    penalty = np.log2(3.0**kinds - 2) - (kinds * entropies[0] - kinds_left * entropies[1] - kinds_right * entropies[2])
-    return start + 1 + at if n > 1 and gain > (np.log2(n - 1) + penalty) / n else None
+    inner = below[start + 1 : stop]
+    sides = np.concatenate([inner - below[start], below[stop] - inner])
+    within = (times_log(sides.sum(axis=1)) - times_log(sides).sum(axis=1)).reshape(2, -1).sum(axis=0)
+    at = int(np.argmin(within))
+    whole, left, right = (
+        _ClassCounts.of(part) for part in (below[stop] - below[start], sides[at], sides[len(inner) + at])
+    )
+    gain = (whole.nats - left.nats - right.nats) / LOG_2
+    cost = math.log2(3.0**whole.kinds - 2) - (whole.told - left.told - right.told) / LOG_2
+    return start + 1 + at if whole.total > 1 and gain > math.log2(whole.total - 1) + cost else None
 
 
-def _bits(counts: np.ndarray) -> np.ndarray:
-    """Weight times entropy of each row of counts, in bits."""
-    totals = counts.sum(axis=1)
-    return np.asarray((xlogy(totals, totals) - xlogy(counts, counts).sum(axis=1)) / np.log(2.0))
+class _ClassCounts(NamedTuple):
+    """The weight of some rows, and times the entropy of their classes; and how many classes there are, and the like."""
+
+    total: float
+    nats: float
+    kinds: int
+    told: float
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> _ClassCounts:
+        some = [count for count in counts.tolist() if count > 0]
+        total = sum(some)
+        nats = total * math.log(total) - sum(count * math.log(count) for count in some) if some else 0.0
+        return cls(total, nats, len(some), len(some) * nats / max(total, 1e-300))
 
 
 def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
