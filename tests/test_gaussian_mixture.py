@@ -9,9 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import softcount as sc
 from small_tables import fruit, refused
+from softcount.estimators.gaussian_mixture import CHOSEN_FROM
 from softcount.learn.learned import Trial
 
 SHAPES = {
@@ -407,3 +410,56 @@ def test_what_was_tried_held_and_shown_by_halves_comes_back(tmp_path):
     assert again.n_parameters_ == held.n_parameters_
     assert again.fit(X).weights_.tolist() == [0.5, 0.5]
     np.testing.assert_allclose(again.covariances_, 1.0)
+
+
+# -- the type of covariance, where nobody says
+
+
+def drawn_heaps(kind):
+    """Three heaps of rows of a type of covariance."""
+    rng = np.random.default_rng(0)
+    slant = np.array([[1.0, 0.9], [0.0, 0.3]])
+    turns = {"tied": [slant] * 3, "full": [slant, slant[:, ::-1], 0.3 * np.eye(2)], "spherical": [np.eye(2) * 0.5] * 3}
+    centres = ([0, 0], [8, 0], [0, 8])
+    return np.concatenate([rng.normal(size=(80, 2)) @ turn + at for turn, at in zip(turns[kind], centres, strict=True)])
+
+
+@pytest.mark.parametrize("kind", ["tied", "full", "spherical"])
+def test_the_type_of_covariance_is_chosen_with_the_number(kind):
+    points = drawn_heaps(kind)
+    found = sc.GaussianMixture("auto", random_state=0).fit(points)
+    assert (found.covariance_type_, found.n_components_) == (kind, 3)
+    given = {name: sc.GaussianMixture("auto", name, random_state=0).fit(points) for name in CHOSEN_FROM}
+    assert min(given, key=lambda name: given[name].bic(points)) == kind
+    np.testing.assert_allclose(found.bic(points), given[kind].bic(points), rtol=1e-9)
+    said = [note for note in found.notes_ if note.startswith(f"covariance_type='{kind}' is chosen by the BIC")]
+    assert len(said) == 1 and all(repr(name) in said[0] for name in CHOSEN_FROM)
+
+
+def test_with_a_given_number_no_type_means_full():
+    points = drawn_heaps("tied")
+    plain, full = (sc.GaussianMixture(3, *kind, random_state=0).fit(points) for kind in ((), ("full",)))
+    assert plain.get_params()["covariance_type"] == "auto" and plain.covariance_type_ == "full"
+    np.testing.assert_array_equal(plain.covariances_, full.covariances_)
+    warm = sc.GaussianMixture("auto", warm_start=True, random_state=0).fit(points)
+    assert warm.fit(points).covariance_type_ == "tied"
+
+
+def test_a_chosen_type_is_saved(tmp_path):
+    points = drawn_heaps("tied")
+    found = sc.GaussianMixture("auto", random_state=0).fit(points)
+    found.save(tmp_path / "chosen.sc")
+    again = sc.load(tmp_path / "chosen.sc")
+    assert again.covariance_type_ == "tied"
+    np.testing.assert_array_equal(again.covariances_, found.covariances_)
+
+
+def test_memberships_are_a_step_of_a_pipeline():
+    points = drawn_heaps("full")
+    mixture = sc.GaussianMixture(3, random_state=0).fit(points)
+    np.testing.assert_array_equal(mixture.transform(points), mixture.predict_proba(points))
+    assert list(mixture.get_feature_names_out()) == [f"gaussianmixture{k}" for k in range(3)]
+    named = sc.Mixture(3, random_state=0).set_output(transform="pandas").fit_transform(points)
+    assert list(named.columns) == ["mixture0", "mixture1", "mixture2"]
+    piped = make_pipeline(sc.Mixture(3, random_state=0), LogisticRegression()).fit(points, np.repeat([0, 1, 2], 80))
+    assert piped.score(points, np.repeat([0, 1, 2], 80)) > 0.99

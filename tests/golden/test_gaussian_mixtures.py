@@ -103,7 +103,7 @@ def test_no_component_is_a_spike(table, fitted, name, kind, components):
 
 def as_full(mixture: sc.GaussianMixture, columns: int) -> np.ndarray:
     """(components x columns x columns) covariances of any type."""
-    found, kind, k = np.asarray(mixture.covariances_), mixture.covariance_type, mixture.n_components_
+    found, kind, k = np.asarray(mixture.covariances_), mixture.covariance_type_, mixture.n_components_
     if kind in ("full", "tied"):
         return np.broadcast_to(found, (k, columns, columns))
     by_component = found[:, None] if kind == "spherical" else found

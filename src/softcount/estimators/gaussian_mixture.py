@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.inputs import declared_kinds, keep_settings
-from softcount.estimators.mixture import AUTO, BaseMixture
+from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
+from softcount.evaluate.learn_model import ClassSearch, learn_best_plan
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
 from softcount.learn.user_params import around
-from softcount.models.declared import Declared
+from softcount.models.declared import Declared, read_kinds
+from softcount.run.threads import Threads
 from softcount.table import Table
 from softcount.table.schema import Key
 
@@ -33,6 +36,10 @@ FAMILIES: dict[str, Family] = {
     "tied_spherical": Normal("both"),
 }
 """The family that every column, or the block of them all, has under a type of covariance."""
+CHOSEN_FROM = ("full", "tied", "diag", "spherical")
+"""Types that are tried where neither the number nor the type is given: scikit-learn's own."""
+CORRELATED = ("full", "tied")
+"""Types under which the columns are one block with covariances, not each by itself."""
 HELD = ("weights", "means", "covariances")
 
 
@@ -41,9 +48,11 @@ class GaussianMixture(BaseMixture):
 
     `covariance_type` is "full", "tied" (one full covariance for all), "diag", "spherical", "tied_diag" or
     "tied_spherical". Cells may be missing (NaN) under every type, rows may have weights, and `y` may hold the classes
-    of some rows. `fixed` holds "weights", "means" or "covariances" where they are; `n_components="auto"` looks for the
-    number. `means_init` starts from these means: with what `weights_init` and `precisions_init` do not give, the shares
-    are equal and the covariance is the whole table's.
+    of some rows. `fixed` holds "weights", "means" or "covariances" where they are. `n_components="auto"` looks for the
+    number, and unless `covariance_type` says otherwise for the type, among scikit-learn's four, by the same
+    `criterion`; with a given number "auto" is "full". `covariance_type_` is the type there is. `means_init` starts from
+    these means: with what `weights_init` and `precisions_init` do not give, the shares are equal and the covariance is
+    the whole table's.
 
     >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
     >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)
@@ -54,7 +63,7 @@ class GaussianMixture(BaseMixture):
     def __init__(  # noqa: PLR0913
         self,
         n_components: int | str = 1,
-        covariance_type: str = "full",
+        covariance_type: str = AUTO,
         prior: Any = "row",
         estimate: str = "ml",
         init: Any = "k-means++",
@@ -89,12 +98,21 @@ class GaussianMixture(BaseMixture):
     @property
     def kinds(self) -> Family:
         """What the columns are, in the words of `Mixture`."""
-        return FAMILIES[self.covariance_type]
+        return FAMILIES[self._wanted]
 
     @property
-    def _correlated(self) -> bool:
-        """Whether the columns are one block with covariances, not each by itself."""
-        return self.covariance_type in ("full", "tied")
+    def _wanted(self) -> str:
+        """The type of covariance before any is chosen."""
+        said: str = self.covariance_type
+        if said != AUTO:
+            return said
+        return self.covariance_type_ if self.warm_start and hasattr(self, "fitted_") else "full"
+
+    @property
+    def covariance_type_(self) -> str:
+        """The type of covariance that the components have: the one asked for, or the one chosen."""
+        check_is_fitted(self, "fitted_")
+        return _type_of(self.fitted_) or "full"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -102,8 +120,8 @@ class GaussianMixture(BaseMixture):
         return tags
 
     def _check_settings(self) -> None:
-        if not isinstance(self.covariance_type, str) or self.covariance_type not in FAMILIES:
-            words = ", ".join(map(repr, FAMILIES))
+        if not isinstance(self.covariance_type, str) or self.covariance_type not in (AUTO, *FAMILIES):
+            words = ", ".join(map(repr, (AUTO, *FAMILIES)))
             raise DataError(f"covariance_type={self.covariance_type!r} is not known. Use one of {words}.")
         if not isinstance(self.warm_start, (bool, np.bool_)):
             raise DataError(f"warm_start must be True or False, not {self.warm_start!r}.")
@@ -121,9 +139,19 @@ class GaussianMixture(BaseMixture):
         return super()._forced(declared, data, target) | unused
 
     def _keep(self, fitted: Fitted) -> None:
-        if {leaf.family for leaf in fitted.model.leaves} != {self.kinds}:
+        if _type_of(fitted) not in ([self.covariance_type] if self.covariance_type != AUTO else FAMILIES):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         self.fitted_ = fitted
+
+    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> list[Fitted]:
+        given = (self.means_init, self.fixed)
+        if self.covariance_type != AUTO or self._groups(start) is not None or any(x is not None for x in given):
+            return super()._found(table, plan, start, known)
+        types = CHOSEN_FROM if len(table.schema.used) > 1 else CORRELATED  # of one column, others are the same
+        starts = Starts(max(len(known.names or []), 1), start, self.n_init, self.random_state)
+        with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
+            plans = {name: replace(watched, declared=read_kinds(FAMILIES[name])) for name in types}
+            return [learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))]
 
     # -- where to start, and what is held
 
@@ -167,7 +195,7 @@ class GaussianMixture(BaseMixture):
 
     def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
         """Parameters in the shape of `params_`: under the block, or under each column."""
-        if self._correlated:
+        if self._wanted in CORRELATED:
             return {tuple(columns): dict(said)}
         return {key: {name: value[..., j] for name, value in said.items()} for j, key in enumerate(columns)}
 
@@ -181,13 +209,13 @@ class GaussianMixture(BaseMixture):
     def _spreads(self, name: str, value: Any, k: int, d: int, inverse: bool = False) -> dict[str, np.ndarray]:
         """Covariances (or variances) of every component, from the form of `covariances_` or one number for all."""
         shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "tied_diag": (d,), "spherical": (k,)}
-        given, shape = numbers(name, value), shapes.get(self.covariance_type, ())  # that of `covariances_`
+        given, shape = numbers(name, value), shapes.get(self._wanted, ())  # that of `covariances_`
         if given.ndim and given.shape != shape:
-            raise DataError(f"{name} should have the shape {shape} for {self.covariance_type!r}, not {given.shape}.")
-        if self._correlated:
+            raise DataError(f"{name} should have the shape {shape} for {self._wanted!r}, not {given.shape}.")
+        if self._wanted in CORRELATED:
             whole = np.broadcast_to(given if given.ndim else given * np.eye(d), (k, d, d))
             return {"covariance": _inverse(name, whole) if inverse else whole}
-        by_component = given[:, None] if self.covariance_type == "spherical" and given.ndim else given
+        by_component = given[:, None] if self._wanted == "spherical" and given.ndim else given
         if not (by_component > 0).all():
             raise DataError(f"{name} must be above zero.")
         variance = np.broadcast_to(by_component, (k, d))
@@ -210,18 +238,18 @@ class GaussianMixture(BaseMixture):
     @property
     def covariances_(self) -> Any:
         """Covariances in scikit-learn's shape; (columns,) for "tied_diag", one number for "tied_spherical"."""
-        spread = self._learned("covariance" if self._correlated else "variance")
-        if self.covariance_type == "spherical":
+        spread = self._learned("covariance" if self.covariance_type_ in CORRELATED else "variance")
+        if self.covariance_type_ == "spherical":
             return spread[:, 0]
-        if self.covariance_type == "tied_spherical":
+        if self.covariance_type_ == "tied_spherical":
             return spread[0, 0]
-        return spread[0] if self.covariance_type.startswith("tied") else spread
+        return spread[0] if self.covariance_type_.startswith("tied") else spread
 
     @property
     def precisions_cholesky_(self) -> Any:
         """Upper triangular factors C of the precisions C C'; their roots where covariances are diagonal."""
         covariances = self.covariances_
-        if not self._correlated:
+        if self.covariance_type_ not in CORRELATED:
             return 1.0 / np.sqrt(covariances)
         whole = covariances if covariances.ndim == 3 else covariances[None]
         factors = np.stack([_cholesky_of_inverse(part) for part in whole])
@@ -231,7 +259,7 @@ class GaussianMixture(BaseMixture):
     def precisions_(self) -> Any:
         """The inverses of the covariances."""
         factor = self.precisions_cholesky_
-        return factor @ np.swapaxes(factor, -1, -2) if self._correlated else factor**2
+        return factor @ np.swapaxes(factor, -1, -2) if self.covariance_type_ in CORRELATED else factor**2
 
     @property
     def lower_bound_(self) -> float:
@@ -240,8 +268,14 @@ class GaussianMixture(BaseMixture):
 
     def _learned(self, name: str) -> np.ndarray:
         check_is_fitted(self, "fitted_")
-        parts = list(self.params_.values())
-        return parts[0][name] if self._correlated else np.stack([part[name] for part in parts], axis=1)
+        parts, together = list(self.params_.values()), self.covariance_type_ in CORRELATED
+        return parts[0][name] if together else np.stack([part[name] for part in parts], axis=1)
+
+
+def _type_of(fitted: Fitted) -> str | None:
+    """The type of covariance whose family the columns have; None where they have others."""
+    families = {leaf.family for leaf in fitted.model.leaves}
+    return next((name for name, family in FAMILIES.items() if families == {family}), None)
 
 
 def _numbers_only(error: DataError) -> DataError:

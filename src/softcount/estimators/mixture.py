@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
@@ -52,7 +52,8 @@ class KnownLabels:
     notes: tuple[str, ...] = ()
 
 
-class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+# scikit-learn has no types
+class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, FittedEstimator):  # type: ignore[misc]
     """A mixture in `fitted_`: components of any table, found by EM from several starts."""
 
     _found_numbers: tuple[str, ...] = (AUTO,)
@@ -219,6 +220,14 @@ class BaseMixture(DensityMixin, FittedEstimator):  # type: ignore[misc]  # sciki
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the components and say which each row is in."""
         return np.asarray(self.fit(X, y, sample_weight).predict(X))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(rows x components) memberships, `predict_proba` as a step of a pipeline has it."""
+        return self.predict_proba(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density per row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,16 @@ def learn_model(
     from softcount.learn.choose import fit_auto
 
     return Fitted.of(fit_auto(table, plan, search.starts, runner, search.criterion))
+
+
+def learn_best_plan(
+    table: Table, plans: Mapping[str, Plan], setting: str, runner: Runner, search: ClassSearch
+) -> Fitted:
+    """The mixture of the plan that the search's criterion likes best; they are named by what a setting may be."""
+    from softcount.learn.choose_plan import fit_best_plan
+
+    assert search.criterion is not None
+    return Fitted.of(fit_best_plan(table, plans, setting, search.starts, runner, search.criterion))
 
 
 def _decided(table: Table, plan: Plan, runner: Runner, search: ClassSearch | None) -> tuple[Table, Plan]:

@@ -59,9 +59,9 @@ def _full(estimator: Any) -> np.ndarray:
         raise DataError("ellipses need two columns, and this mixture has one.")
     if found.ndim == 3:
         return found
-    if found.shape == (width, width) and estimator.covariance_type == "tied":
+    if found.shape == (width, width) and estimator.covariance_type_ == "tied":
         return np.broadcast_to(found, (groups, width, width))
-    spread = found[:, None] if found.shape == (groups,) and "spherical" in estimator.covariance_type else found
+    spread = found[:, None] if found.shape == (groups,) and "spherical" in estimator.covariance_type_ else found
     return np.broadcast_to(spread, (groups, width))[:, :, None] * np.eye(width)
 
 
