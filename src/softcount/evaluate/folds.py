@@ -188,7 +188,8 @@ def _without(counts: Counts, fold: int, split: Split, model: ClassModel) -> Coun
     def kept(array: Twofold) -> Twofold:
         shape = (array.shape[0] // split.folds, split.folds, *array.shape[1:])
         by_fold = Twofold(array.hi.reshape(shape), array.lo.reshape(shape))
-        return by_fold.take(np.array(others), 1).sum(1)
+        found = by_fold.take(np.array(others), 1).sum(1)
+        return array.alike(found.hi, found.lo)
 
     part = model.named(counts.map(kept))
     return replace(part, rows=float(part[ROOT].sum()))

@@ -247,7 +247,7 @@ def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
     have = min(len(order), array.shape[0])
     kept = np.flatnonzero(order[:have] >= 0)
     hi[order[kept]], lo[order[kept]] = array.hi[kept], array.lo[kept]
-    return Twofold(hi, lo)
+    return array.alike(hi, lo)
 
 
 def _abreast(weights: np.ndarray) -> np.ndarray:

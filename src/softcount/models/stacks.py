@@ -16,6 +16,7 @@ import numpy as np
 from softcount.families.setting import CLAMPED
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
+from softcount.models.ragged_counts import Ragged, starts_of
 from softcount.numerics.twofold import Twofold, stack
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key
@@ -440,7 +441,7 @@ class Codes(Stack):
             columns = own[None] if bundle.alone else own.swapaxes(0, 1)
             for place, table in zip(np.arange(len(self.nodes))[at].tolist(), columns, strict=True):
                 tables[place] = table
-        starts = _starts([table.shape[-1] for table in tables])
+        starts = starts_of([table.shape[-1] for table in tables])
         return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
@@ -469,11 +470,11 @@ class Codes(Stack):
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
         sizes = self._sizes(data, PAIR_CELLS)
-        return self._named(self.kernels.count_codes_soft(data, _starts(sizes), memberships, sum(sizes)), sizes)
+        return self._named(self.kernels.count_codes_soft(data, starts_of(sizes), memberships, sum(sizes)), sizes)
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         sizes = self._sizes(data, 4 * PAIR_CELLS // groups)
-        flat = self.kernels.count_codes_labelled(data, _starts(sizes), labels, weights, sum(sizes), groups)
+        flat = self.kernels.count_codes_labelled(data, starts_of(sizes), labels, weights, sum(sizes), groups)
         return self._named(flat, sizes)
 
     def _sizes(self, data: np.ndarray, most: int) -> list[int]:
@@ -485,29 +486,18 @@ class Codes(Stack):
         return [int(top) + 1 for top in down_columns(np.maximum, data)]
 
     def _named(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
-        """The counts as (groups x columns x codes), with zeros beyond a column's own codes."""
-        room = max(sizes)
-        if min(sizes) < room:
-            spread = np.zeros((len(sizes), room, flat.shape[1]))
-            spread[np.arange(room) < np.array(sizes)[:, None]] = flat
-            flat = spread
-        counts = flat.reshape(len(sizes), room, -1).transpose(2, 0, 1)
-        return {self.name: Twofold.of(np.ascontiguousarray(counts))}
+        counts = np.ascontiguousarray(flat.T)
+        return {self.name: Ragged(counts, np.zeros_like(counts), tuple(sizes))}
 
     def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
-        own = [moves.get(node.key, np.arange(counts.shape[2])) for node in self.nodes]
-        room = max([counts.shape[2], *(int(move.max(initial=0)) + 1 for move in own)])
-        hi, lo = np.zeros((2, *counts.shape[:2], room))
-        for j, move in enumerate(own):
-            have = min(len(move), counts.shape[2])
-            hi[:, j, move[:have]] = counts.hi[:, j, :have]
-            lo[:, j, move[:have]] = counts.lo[:, j, :have]
-        return Twofold(hi, lo)
+        assert isinstance(counts, Ragged)
+        return counts.recoded([moves.get(node.key) for node in self.nodes])
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        assert isinstance(counts, Ragged)
         found = {}
         for bundle, at in self.positions():
-            own = _fitted(counts[:, at], self.first, bundle.width)
+            own = counts.side_by_side(np.arange(len(self.nodes))[at], self.first, bundle.width)
             found[bundle.name] = own[:, 0] if bundle.alone else own
         return found
 
@@ -533,11 +523,6 @@ class Codes(Stack):
         }
 
 
-def _starts(sizes: list[int]) -> np.ndarray:
-    """The first cell of each column when columns follow each other."""
-    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-
-
 def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
     """Each column's sum or largest entry; many rows abreast, because short rows would cost a loop each."""
     rows, columns = table.shape
@@ -546,15 +531,6 @@ def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
     rest = join.reduce(table[whole:], axis=0, initial=0)
     found: np.ndarray = join(join.reduce(wide.reshape(ABREAST, columns), axis=0), rest)
     return found
-
-
-def _fitted(part: Twofold, first: int, width: int) -> Twofold:
-    """Codes first .. first + width, with zeros where nothing that far was met."""
-    have = part.shape[-1]
-    if have >= first + width:
-        return part[..., first : first + width]
-    pad = [(0, 0)] * (len(part.shape) - 1) + [(0, first + width - have)]
-    return Twofold(np.pad(part.hi, pad), np.pad(part.lo, pad))[..., first:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
 from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
 from softcount.models.point_stack import PointStack
+from softcount.models.ragged_counts import Ragged
 from softcount.models.side_by_side import ProductRows
 from softcount.models.stacks import Codes, JointCodes, Kernels, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthened, rows_of
@@ -99,10 +100,10 @@ class Star(ClassModel):
             arrays |= stack.count_labelled(data, ready.labels, ready.weights, groups)
         coded = arrays.get("codes") if ready.weights is None else None
         # Every row has one code in a column, if only that of a missing cell: the classes are counted already.
-        if coded is None:
-            sizes = self.kernels.count_labels(ready.labels, ready.weights, groups)
+        if isinstance(coded, Ragged):
+            sizes = coded.column(0).hi.sum(axis=-1)
         else:
-            sizes = coded.hi[:, 0].sum(axis=-1)
+            sizes = self.kernels.count_labels(ready.labels, ready.weights, groups)
         arrays[ROOT] = Twofold.of(sizes)
         return Counts(arrays, float(sizes.sum()))
 

@@ -49,6 +49,10 @@ class Twofold:
         values = np.asarray(values, dtype=np.float64)
         return cls(values, np.zeros_like(values))
 
+    def alike(self, hi: np.ndarray, lo: np.ndarray) -> Twofold:
+        """Other values of the same columns."""
+        return Twofold(hi, lo)
+
     @property
     def value(self) -> np.ndarray:
         found: np.ndarray = self.hi + self.lo
