@@ -122,6 +122,39 @@ def network() -> Explored:
     return Explored(model.fit(X, "ill"), X)
 
 
+def k_means() -> Explored:
+    X = _table()[0][["height", "spread", "wait"]]
+    return Explored(sc.KMeans(3, random_state=0).fit(X), X)
+
+
+def _words(n: int = 60) -> list[str]:
+    rng = np.random.default_rng(0)
+    return ["".join(rng.choice(list("abc"), rng.integers(3, 12), p=[0.5, 0.3, 0.2])) for _ in range(n)]
+
+
+def chain() -> Explored:
+    return Explored(sc.MarkovChain(order=1).fit(_words()), pd.DataFrame())
+
+
+def ending_chain() -> Explored:
+    """Of two steps back, and with ends: 'a' or 'b', or that it is over."""
+    return Explored(sc.MarkovChain(order=2, ends=True).fit([w.replace("c", "") for w in _words()]), pd.DataFrame())
+
+
+def hidden_states() -> Explored:
+    """Levels, numbers and counts, shown by three states of which two show the same."""
+    rng = np.random.default_rng(0)
+    path = (np.cumsum(rng.random(300) < 0.2) % 3).astype(int)
+    X = pd.DataFrame({
+        "day": np.repeat(np.arange(10), 30),
+        "sky": np.array(["sun", "rain", "fog"])[(path + (rng.random(300) < 0.2)) % 3],
+        "heat": rng.normal(10 + 6 * (path > 0), 2), "calls": rng.poisson(1 + 4 * (path > 1)),
+    })  # fmt: skip
+    sequences = [part.drop(columns="day") for _, part in X.groupby("day")]
+    model = sc.HiddenMarkov(3, kinds={"calls": sc.Poisson()}, tied=["low", "high", "high"], n_init=2, random_state=0)
+    return Explored(model.fit(sequences), X.drop(columns="day"))
+
+
 def spam() -> Explored:
     rng = np.random.default_rng(0)
     ours, theirs = (
@@ -160,7 +193,8 @@ def all_ways() -> Explored:
 
 
 TEXTS = {made.__name__: cache(made) for made in (spam, bernoulli_words)}
-MODELS: dict[str, Callable[[], Explored]] = STARS | TEXTS | {"network": cache(network), "all_ways": cache(all_ways)}
+OTHERS = {made.__name__: cache(made) for made in (network, all_ways, k_means, chain, ending_chain, hidden_states)}
+MODELS: dict[str, Callable[[], Explored]] = STARS | TEXTS | OTHERS
 
 
 def random_rows(rows: pd.DataFrame, n: int, seed: int = 1) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
@@ -39,6 +40,29 @@ def test_a_thousand_random_rows_are_answered_as_the_library_does(kind: str, expl
         place = int(rng.choice(free))
         expected = distribution(explored.model.query(variables[place]["name"], given), variables[place])
         assert np.abs(np.array(found[i][place]) - expected).max() < TOLERANCE
+
+
+def test_clusters_answer_by_distances_and_are_the_nearest_of_whole_rows(explored_pages: Any) -> None:
+    """Against clusters of one width written out, in as many columns as are given; of all columns, against predict."""
+    explored, page = MODELS["k_means"](), explored_pages("k_means")
+    centres, rows = explored.model.cluster_centers_, random_rows(explored.rows, 1000)
+    width = explored.model.inertia_ / explored.rows.size
+    variables = variables_of(page)
+    evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
+    found = asked(page, COLUMNS, evidences)
+    cells = rows.to_numpy(dtype=float)
+    odds = -0.5 * np.nansum((cells[:, None] - centres) ** 2, axis=2) / width
+    shares = np.exp(odds - odds.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert np.abs(np.array([own[0] for own in found]) - shares).max() < TOLERANCE
+    for place, variable in enumerate(variables[1:]):
+        below = norm.cdf(np.array(variable["edges"]), centres[:, [place]], np.sqrt(width))
+        expected = np.diff(shares @ np.hstack([np.zeros((3, 1)), below, np.ones((3, 1))]), axis=1)
+        free = np.isnan(cells[:, place])
+        assert np.abs(np.array([own[place + 1] for own in found])[free] - expected[free]).max() < TOLERANCE
+    whole = [as_evidence(variables, row) for row in explored.rows.to_dict("records")]
+    nearest = np.array(asked(page, CLASSES, whole)).argmax(axis=1)
+    assert (nearest == explored.model.predict(explored.rows)).all()
 
 
 @pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "classifier"])
@@ -80,7 +104,10 @@ def test_sets_and_ranges_are_answered_by_adding_up(kind: str, explored_pages: An
     assert np.abs(np.exp(np.array(logs)) / wanted.sum(axis=1) - 1).max() < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", ["naive_bayes", "predictive_bayes", "mixture", "gaussian_mixture", "spam", "weighed"])
+REASONED = [*STARS, "spam", "all_ways"]
+
+
+@pytest.mark.parametrize("kind", REASONED)
 def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages: Any) -> None:
     explored = MODELS[kind]()
     page = explored_pages(kind)

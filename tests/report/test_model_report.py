@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,16 @@ from click.testing import CliRunner, Result
 import softcount as sc
 from framed import arrow
 from html_checks import HOSTILE, checked
+from softcount.classify.encoded_rows import EncodedRows, level_sizes, measured_count
+from softcount.classify.pool import Pool
+from softcount.classify.recipes import RECIPES
+from softcount.classify.training import Training
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.fitted.nomogram import nomogram_of, read_out
 from softcount.report import written_report
 from softcount.report.page import Picture
+from softcount.table import open_table
 
 
 def run(*words: object, code: int = 0) -> Result:
@@ -47,10 +54,38 @@ def drawn_rows(model: Any, n: int) -> list[dict[str, Any]]:
     ]
 
 
+BY_COLUMN = ("naive Bayes", "weighted naive Bayes", "tables and lines")
+
+
+def classifier_of(*names: str) -> Any:
+    """A classifier of the demo's holed table whose pool has these members, good or not."""
+    model = sc.Classifier().fit(str(table_path()), "type")
+    fitted = model.fitted_
+    found = open_table(str(table_path()), schema=fitted.schema, target="type")
+    chunks = list(found.chunks())
+    labels = np.concatenate([chunk.labels for chunk in chunks])
+    rows = EncodedRows.of(fitted.schema, chunks).take(np.flatnonzero(labels >= 0))
+    labels = labels[labels >= 0]
+    sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
+    training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, sizes, measured)
+    members = tuple(next(iter(RECIPES[x].learned(training, RECIPES[x].settings(training)[-1:]))) for x in names)
+    pool = Pool(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
+    model.fitted_ = replace(fitted, pool=pool)
+    return model
+
+
+NOMOGRAMS: dict[str, Callable[[], Any]] = {
+    "naive Bayes": lambda: sc.NaiveBayes().fit(str(table_path()), "type"),
+    "predictive": lambda: sc.NaiveBayes(estimate="predictive").fit(str(table_path()), "type"),
+    "weights": lambda: sc.NaiveBayes(weights="columns").fit(str(table_path()), "type"),
+    "a pool of sums over columns": lambda: classifier_of(*BY_COLUMN),
+}
+
+
 @pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
-@pytest.mark.parametrize("settings", [{}, {"estimate": "predictive"}, {"weights": "columns"}], ids=str)
-def test_what_is_read_off_a_nomogram_is_the_probability(settings: dict[str, Any]) -> None:
-    model = sc.NaiveBayes(**settings).fit(str(table_path()), "type")
+@pytest.mark.parametrize("kind", list(NOMOGRAMS))
+def test_what_is_read_off_a_nomogram_is_the_probability(kind: str) -> None:
+    model = NOMOGRAMS[kind]()
     rows = drawn_rows(model, 200)
     columns = {key: [row[key] for row in rows] for key in rows[0]}
     logs = model.predict_log_proba(columns)
@@ -69,6 +104,15 @@ def test_all_classes_are_read_off_nomograms_against_one() -> None:
         odds = [read_out(model.fitted_, row, place, 0) for place in range(3)]
         shares = np.exp(odds) / np.exp(odds).sum()
         np.testing.assert_allclose(shares, model.predict_proba({key: [x] for key, x in row.items()})[0], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
+def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on_why_not() -> None:
+    assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
+    other = classifier_of("naive Bayes", "pairs of columns", "averaged stars")
+    assert nomogram_of(other.fitted_) is None
+    said = "no nomogram: columns tell the classes together (pairs of columns, averaged stars), not one by one"
+    assert said in other.report().html and "Nomogram: " not in other.report().html
 
 
 def test_no_nomogram_where_columns_do_not_speak_alone() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -100,6 +101,7 @@ def test_chains_and_hidden_states_show_what_follows_what(tmp_path: Path) -> None
 def test_k_means_shows_centres_regions_and_its_cost(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (60, 3)), rng.normal(5, 1, (60, 3)), rng.normal((0, 6, 0), 1, (60, 3))])
+    X = pd.DataFrame(X, columns=["a", "b", "c"])
     model = sc.KMeans(3, n_init=2, random_state=1).fit(X)
     report = model.report(X)
     checked(report.html)
@@ -107,9 +109,14 @@ def test_k_means_shows_centres_regions_and_its_cost(tmp_path: Path) -> None:
     model.save(tmp_path / "km.sc")
     run = CliRunner().invoke
     assert run(main, ["report", str(tmp_path / "km.sc"), "-o", str(tmp_path / "km.html")]).exit_code == 0
-    (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n")
-    done = run(main, ["report", str(tmp_path / "km.sc"), str(tmp_path / "x.csv"), "-o", str(tmp_path / "km.html")])
-    assert done.exit_code == 3 and "Leave" in done.output
+    (tmp_path / "x.csv").write_text("c,b,a\n1,2,3\n1,,\n9,9,9\n")
+    words = [str(tmp_path / name) for name in ("km.sc", "x.csv", "km.html")]
+    assert run(main, ["report", *words[:2], "-o", words[2]]).exit_code == 0
+    assert '<td class="r">50.0 %</td>' in (tmp_path / "km.html").read_text()
+    assert run(main, ["explore", *words[:2], "-o", words[2]]).exit_code == 0
+    (tmp_path / "x.csv").write_text("c,b\n1,2\n")
+    done = run(main, ["report", *words[:2], "-o", words[2]])
+    assert done.exit_code == 3 and "Leave it out" in done.output
 
 
 @pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -21,6 +21,11 @@ from softcount.classify.training import FARTHEST
 class Member(Protocol):
     """A fitted way to tell classes."""
 
+    @property
+    def by_column(self) -> bool:
+        """Whether each column adds what its own cell says, whatever the others hold."""
+        ...
+
     def scores(self, rows: EncodedRows) -> np.ndarray:
         """(rows x classes) log-posteriors up to what all classes share."""
         ...
@@ -52,6 +57,10 @@ class Additive:
     terms: Terms
     scale: NumberScale
     coefficients: np.ndarray
+
+    @property
+    def by_column(self) -> bool:
+        return all(len(term) == 1 for term in self.terms.columns)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         features = Features(indicators(self.cuts, self.terms, rows), self._lines(rows))
@@ -89,6 +98,10 @@ class BlockAndTables:
     block: ShrunkBlock | SeparateNormals
     shares: np.ndarray
 
+    @property
+    def by_column(self) -> bool:
+        return isinstance(self.block, SeparateNormals)
+
     def scores(self, rows: EncodedRows) -> np.ndarray:
         own = indicators(self.cuts, self.terms, rows).product(self.tables)
         return np.asarray(self.block.scores(rows.numbers[:, self.columns]) + own + self.shares)
@@ -109,6 +122,10 @@ class StarsOfCuts:
 
     cuts: CutColumns
     stars: AveragedStars
+
+    @property
+    def by_column(self) -> bool:
+        return False
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         return self.stars.scores(self.cuts.codes(rows))

@@ -62,6 +62,11 @@ class Pool:
     log_loss: float = float("nan")  # on rows held out
     plain: float = float("nan")  # that of naive Bayes as the textbook has it
 
+    @property
+    def together(self) -> list[str]:
+        """The members in which what a column adds depends on the others: none where the pool is a sum over columns."""
+        return [name for name, member in zip(self.names, self.members, strict=True) if not member.by_column]
+
     def scores(self, rows: EncodedRows) -> np.ndarray:
         """(rows x classes) log-posteriors up to what all classes share."""
         found = np.tile(self.bias, (len(rows), 1))

@@ -37,6 +37,12 @@ TABLES = (".csv", ".tsv", ".tab")
 """Endings of files that their owner takes for tables."""
 
 
+def refuse_data(model: str, data: str | None, what: str) -> None:
+    """Refuse a table beside a model whose page takes none."""
+    if data is not None:
+        raise DataError(f"{model}: {what}. Leave {data} out.")
+
+
 @dataclass(frozen=True, slots=True)
 class InputFormat:
     """How the cells and lines of DATA are read, and what a document is: None where the content decides.

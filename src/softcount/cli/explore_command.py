@@ -11,8 +11,7 @@ from softcount.cli import options
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
     from softcount.explore import ExplorePage
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.explore.local_server import Predict
 
 EPILOG = """\b
 Examples:
@@ -23,7 +22,7 @@ Examples:
 
 The page is one file that asks nothing of any other place: open it in a browser, send it to somebody. Click a level or
 a bar to say that it is so, and every other column moves. It holds the model's probabilities, and with DATA its first
-200 rows.
+200 rows. Of a model of sequences it has the first steps, each from any others, before and after.
 
 A page of more than 3 MB is slow to open and to send: --serve hands it out on 127.0.0.1 instead, to whoever has the
 address it prints. Beside it `predict` answers too, with all that a classifier learned, calibrated."""
@@ -39,36 +38,58 @@ def command(model: str, data: str | None, output: str | None, serve: bool, form:
     """Write a page on which every column of MODEL answers to every other."""
     from pathlib import Path
 
-    from softcount.cli import library_calls as library
     from softcount.cli.outputs import check_output, inform, put_bytes
-    from softcount.explore import explored
 
     if serve and output is not None:
         raise click.UsageError("--serve writes no file: leave out -o")
     output = output or str(Path(model).with_suffix(".html"))
     if not serve:
         check_output(output, model, *([] if data is None else [data]))
-    fitted = library.load_any(model)
-    rows = None if data is None else library.open_like(fitted, data, form)
-    page = explored(fitted, model, rows)
+    page, predict = page_of(model, data, form)
     if serve:
-        hand_out(page, fitted)
+        hand_out(page, predict)
         return
     put_bytes(page.html.encode(), output)
     if output != "-":
         inform(f"Wrote {output}. Open it in a browser.")
 
 
-def hand_out(page: ExplorePage, fitted: Fitted | FittedNet) -> None:
+def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePage, Predict | None]:
+    """The page of a model file, and what answers for `predict` where there is more to it than the page computes."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.data_input import refuse_data
+    from softcount.cli.sequence_calls import sequence_model
+    from softcount.explore import explored
+    from softcount.fitted.fitted_model import Fitted
+
+    sequences = sequence_model(model)
+    if sequences is not None:
+        refuse_data(model, data, "a model of sequences, whose page takes none")
+        return explored(sequences, model), None
+    try:
+        fitted = library.load_any(model)
+    except library.KMeansFile as found:
+        from softcount.fitted.centre_classes import NOTE, centre_classes
+
+        classes = centre_classes(found.centres, found.names)
+        rows = None if data is None else library.open_like(classes, data, form)
+        return explored(classes, model, rows, (NOTE,)), None
+    rows = None if data is None else library.open_like(fitted, data, form)
+    if not isinstance(fitted, Fitted):
+        return explored(fitted, model, rows), None
+    from softcount.explore.asked_predictions import predictor
+
+    return explored(fitted, model, rows), predictor(fitted)
+
+
+def hand_out(page: ExplorePage, predict: Predict | None) -> None:
     """Hand the page out until the person has seen enough."""
     from contextlib import suppress
 
     from softcount.cli.outputs import say
-    from softcount.explore.asked_predictions import predictor
     from softcount.explore.local_server import PageServer
-    from softcount.fitted.fitted_model import Fitted
 
-    with PageServer(page, predictor(fitted) if isinstance(fitted, Fitted) else None) as server:
+    with PageServer(page, predict) as server:
         say(f"Open {server.address}")
         say("Ctrl+C ends it.")
         with suppress(KeyboardInterrupt):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from softcount.cli.data_input import InputFormat
+    from softcount.cli.library_calls import KMeansFile
     from softcount.fitted.fitted_model import Fitted
     from softcount.report.model_report import GivenRows
     from softcount.report.written_report import Report
@@ -67,6 +68,7 @@ def command(model: str, data: str | None, redact: bool, form: InputFormat, outpu
 def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tell: Tell) -> Report:
     """The report of a model file, and of a table beside it."""
     from softcount.cli import library_calls as library
+    from softcount.cli.data_input import refuse_data
     from softcount.cli.sequence_calls import sequence_model
     from softcount.report.written_report import reported
 
@@ -76,21 +78,31 @@ def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tel
         return reported(chain, None, redact)
     try:
         fitted: Any = library.load_any(model)
-    except library.KMeansFile:
+    except library.KMeansFile as found:
         from softcount.estimators.saving import load_estimator
 
-        refuse_data(model, data, "k-means, whose report takes rows in Python: softcount.load(MODEL).report(X)")
-        return reported(load_estimator(model), None, redact)
+        if found.centres.frame.unit:
+            refuse_data(model, data, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
+        return reported(load_estimator(model), None if data is None else numbers_in(found, data, form), redact)
     if data is None:
         return reported(fitted, None, redact)
     rows = summary_of if library.is_network(fitted) else rows_of
     return reported(fitted, rows(fitted, data, form, tell), redact)
 
 
-def refuse_data(model: str, data: str | None, what: str) -> None:
-    """Refuse a table beside a model whose report takes none."""
-    if data is not None:
-        raise DataError(f"{model}: {what}. Leave {data} out.")
+def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
+    """(rows x columns) the numbers of a table beside k-means; rows that miss one are left out."""
+    import numpy as np
+
+    from softcount.cli import library_calls as library
+    from softcount.fitted.centre_classes import centre_classes
+
+    chunks = library.open_like(centre_classes(found.centres, found.names), data, form).chunks()
+    rows: np.ndarray = np.concatenate([np.zeros((0, len(found.names))), *(chunk.reals for chunk in chunks)])
+    whole = ~np.isnan(rows).any(axis=1)
+    if not whole.any():
+        raise DataError(f"{data}: no row with all numbers, so there is nothing to report of it. Leave it out.")
+    return np.asarray(rows[whole])
 
 
 def summary_of(fitted: Any, data: str, form: InputFormat, tell: Tell) -> tuple[Any, str]:

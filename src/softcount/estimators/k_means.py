@@ -144,6 +144,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         weights = None if sample_weight is None else check_weights(sample_weight, len(apart))
         return -float(apart.sum() if weights is None else weights @ apart)
 
+    def explore(self, X: Any = None) -> Any:
+        """A page to play with the clusters, any column from any others: `model.explore().save("explore.html")`.
+
+        It answers as the mixture that k-means is the hard end of: clusters equally frequent, and equally wide in every
+        direction. The first rows of X, where it is given, go into the page and can be loaded there.
+        """
+        from softcount.estimators.pages_above import explored_centres
+
+        check_is_fitted(self, "found_")
+        return explored_centres(self, None if X is None else inputs.checked(self, X, reset=False))
+
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
         from softcount.estimators.pages_above import reported

@@ -11,13 +11,31 @@ def explored(fitted: Any, **how: Any) -> Any:
     return import_module("softcount.explore").explored(fitted, **how)
 
 
+def explored_centres(model: Any, rows: Any = None, **how: Any) -> Any:
+    """The page of k-means, as the classes that it is the hard end of."""
+    from softcount.fitted.centre_classes import NOTE, centre_classes
+
+    classes = centre_classes(model.found_, centre_keys(model))
+    return explored(classes, rows=None if rows is None else classes.table(rows), notes=(NOTE,), **how)
+
+
+def centre_keys(model: Any) -> list[Any]:
+    """The columns of k-means: names, or places where they have none."""
+    names = getattr(model, "feature_names_in_", None)
+    return list(range(model.n_features_in_)) if names is None else [str(name) for name in names]
+
+
 def reported(fitted: Any, rows: Any = None, redact: bool = False) -> Any:
     """The report of a fitted model."""
     return import_module("softcount.report.written_report").reported(fitted, rows, redact)
 
 
 class Reporting:
-    """An estimator whose report takes nothing but itself."""
+    """An estimator whose pages take nothing but itself."""
+
+    def explore(self) -> Any:
+        """A page on which any step of a sequence answers to any others: `model.explore().save("explore.html")`."""
+        return explored(self)
 
     def report(self, redact: bool = False) -> Any:
         """A page on the model with pictures: `model.report().save("report.html")`; also .json and .txt."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from softcount import remedies
 from softcount.errors import DataError
@@ -16,9 +17,7 @@ from softcount.files import atomic_writer
 from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.drawing import markup
 from softcount.report.html_page import STYLE, content_policy, html_document
-
-if TYPE_CHECKING:
-    from softcount.fitted.fitted_net import FittedNet
+from softcount.report.plain_text import counted
 
 SCRIPTS = (
     "numbers.js",
@@ -69,31 +68,40 @@ class ExplorePage:
             file.write(found)
 
 
-def explored(model: Any, name: str = "model.sc", rows: Any = None) -> ExplorePage:
+def explored(model: Any, name: str = "model.sc", rows: Any = None, notes: Sequence[str] = ()) -> ExplorePage:
     """The page of a fitted model; `name` is the file it is kept in, the first of `rows` can be loaded in the page."""
     from softcount.explore.given_rows import given_rows
 
     document = document_of(model)
+    document["notes"] = [*notes, *document["notes"]]
     held = None if rows is None else given_rows(model, rows)
     return ExplorePage(f"Explore {Path(name).stem}", document, name, held)
 
 
-def document_of(model: Fitted | FittedNet) -> dict[str, Any]:
+def document_of(model: Any) -> dict[str, Any]:
     """What the page needs of a model."""
     if isinstance(model, Fitted):
         from softcount.explore.star_document import star_document
 
         found = star_document(model)
-        columns = len(found["columns"])
-        what = f"{found['target']['name']} and {columns:,} column{'s' if columns > 1 else ''}"
-    else:
+        what = f"{found['target']['name']} and {counted(len(found['columns']), 'column')}"
+        return found | {"lead": f"{what}{_learned(model.counts.rows, 'row')}: any from any others."}
+    if hasattr(model, "net"):
         from softcount.explore.net_document import net_document
 
         found = net_document(model)
-        what = f"A network of {len(found['nodes']) + len(found['leaves']):,} nodes"
-    rows = model.counts.rows
-    learned = f", learned from {rows:,.0f} rows" if rows > 0 else ""
-    return found | {"lead": f"{what}{learned}: any from any others."}
+        what = f"A network of {counted(len(found['nodes']) + len(found['leaves']), 'node')}"
+        return found | {"lead": f"{what}{_learned(model.counts.rows, 'row')}: any from any others."}
+    from softcount.explore.sequence_document import chain_document, states_document
+
+    found = states_document(model.fitted_) if hasattr(model, "fitted_") else chain_document(model)
+    steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
+    what = f"The first {found.pop('steps')} steps of a sequence"
+    return found | {"lead": f"{what}{_learned(steps, 'step')}: any from any others, before and after."}
+
+
+def _learned(rows: float, what: str) -> str:
+    return f", learned from {counted(rows, what)}" if rows > 0 else ""
 
 
 def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
@@ -103,6 +111,7 @@ def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
         "name": page.model_name,
         "rows": page.rows,
         "sets": page.document["kind"] == "network",
+        "elsewhere": page.document.get("elsewhere", True),
         "asking": asking,
     }
     body = _body(page) + f'<script type="application/json" id="model">{_inert(held)}</script>'
@@ -174,7 +183,8 @@ BODY = """<main class="explore"><header><h1>{title}</h1><p class="lead">{lead}</
 <ul class="bits" id="telling"></ul></section>
 <section class="after" aria-labelledby="likeliest-title"><h2 id="likeliest-title">The likeliest row</h2><details>
 <summary>All columns together</summary><table><tbody id="likeliest"></tbody></table></details></section>
-<section class="after ask-section" aria-labelledby="ask-title"><h2 id="ask-title">The same question elsewhere</h2>
+<section class="after ask-section" id="elsewhere" aria-labelledby="ask-title">
+<h2 id="ask-title">The same question elsewhere</h2>
 <details><summary>Command and Python</summary><code class="ask" id="shell"></code><code class="ask" id="python"></code>
 <p class="quiet" id="left"></p></details><div class="row-of">
 <button type="button" class="button" id="copy-shell">Copy command</button>

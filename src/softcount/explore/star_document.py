@@ -39,6 +39,7 @@ def star_document(model: Fitted) -> Document:
         columns += [column | {"weight": float(weight)} for column in own if column is not None]
     with np.errstate(divide="ignore"):
         start = np.log(model.shares) if model.weights is None else model.weights.bias
+    pool = None if model.pool is None else pool_document(model)
     target = name_apart(model, CLASS if model.target is None else model.target)
     return {
         "kind": "star",
@@ -48,7 +49,8 @@ def star_document(model: Fitted) -> Document:
         "blocks": blocks,
         "notes": [*_notes(model), *said_left_out(left_out)],
         "dense": model.weights is None,
-        "pool": None if model.pool is None else pool_document(model),
+        "pool": pool,
+        "whose": None if model.pool is None else _plain_reasons(pool is not None),
         "calibration": None if model.calibration is None else _calibration(model.calibration),
     }
 
@@ -72,13 +74,20 @@ def _refuse(model: Fitted) -> None:
 def _notes(model: Fitted) -> Iterator[str]:
     if model.pool is not None:
         yield (
-            "Classes and reasons are those of naive Bayes, as `query` tells them, which can say any column from any "
-            "others. `predict` goes by what the classifier learned besides, and may differ."
+            "All bars are those of naive Bayes, as `query` tells them, which can say any column from any others. "
+            "`predict` goes by what the classifier learned besides, and may differ."
         )
     if model.weights is not None:
         yield "Columns weigh as they were learned to; what is given then has no probability of its own."
     if model.calibration is not None:
         yield "Classes and reasons are those of `query`, before calibration; `predict` is calibrated."
+
+
+def _plain_reasons(shown: bool) -> str:
+    """Why reasons are those of naive Bayes where the classes are told by more."""
+    if shown:
+        return "As naive Bayes tells it: `predict`, and its reasons, take one value of a column."
+    return "As naive Bayes tells it: what `predict` goes by is too large for this page."
 
 
 def said_left_out(names: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ def save_centres(found: Centres, path: Any, settings: Document) -> None:
         "centres": {
             "scale": float(found.frame.scale), "unit": bool(found.frame.unit), "inertia": float(found.inertia),
             "converged": bool(found.converged), "agreed": [int(x) for x in found.agreed], "notes": list(found.notes),
+            "sizes": None if found.sizes is None else found.sizes.tolist(),
         },
         "estimator": settings,
     }  # fmt: skip
@@ -53,7 +54,19 @@ def centres_of(document: Document, arrays: Arrays) -> Centres:
     if frame.unit and np.abs((centres**2).sum(axis=1) - 1).max() > 1e-9:
         raise ModelFileError("its centres should have length one and do not.")
     converged = truth(about["converged"], "converged")
-    return Centres(centres, frame, inertia, trace.tolist(), converged, (agreed[0], agreed[1]), list(about["notes"]))
+    sizes = _sizes(about.get("sizes"), len(centres))
+    notes, starts = list(about["notes"]), (agreed[0], agreed[1])
+    return Centres(centres, frame, inertia, trace.tolist(), converged, starts, notes, sizes)
+
+
+def _sizes(value: Any, clusters: int) -> np.ndarray | None:
+    """The weights of the clusters' rows; files of earlier versions have none."""
+    if value is None:
+        return None
+    sizes = np.array([number(x, "a cluster's size") for x in value])
+    if sizes.shape != (clusters,) or not (np.isfinite(sizes) & (sizes >= 0)).all() or not sizes.sum() > 0:
+        raise ModelFileError("its clusters' sizes are not one for each.")
+    return sizes
 
 
 def _finite(name: str, array: np.ndarray) -> np.ndarray:

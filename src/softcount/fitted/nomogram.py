@@ -55,15 +55,17 @@ class Nomogram:
 
 
 def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
-    """What values of the columns add, those given or some chosen; None where pairs of columns tell the classes too."""
-    if fitted.pool is not None or fitted.n_groups < 2:
+    """What values of the columns add, those given or some chosen; None where columns tell the classes only together."""
+    pool = fitted.pool
+    if fitted.n_groups < 2 or (pool is not None and pool.together):
         return None
-    alone = [leaf.columns[0] for leaf in fitted.model.leaves if len(leaf.columns) == 1]
+    leaves = fitted.model.leaves
+    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or pool is not None]
     alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]
     if not alone:
         return None
     chosen = {key: values_of(fitted, key) for key in alone} if values is None else values
-    left_out = tuple(leaf.key for leaf in fitted.model.leaves if leaf.columns[:1] not in [(key,) for key in alone])
+    left_out = tuple(leaf.key for leaf in leaves if not set(alone).issuperset(leaf.columns))
     start, scores = _scores(fitted, chosen)
     columns = tuple(
         NomogramColumn(key, list(chosen[key]), scores[key], fitted.schema[key].kind.numeric) for key in chosen
@@ -85,22 +87,19 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
 
 
 def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """The groups' start, and what each value adds, asked for in rows that hold nothing else."""
-    total = sum(map(len, chosen.values())) or 1
-    rows: dict[Key, list[Any]] = {spec.key: [None] * total for spec in fitted.schema.used}
+    """The scores of a row that holds nothing, and what each value adds to them, asked for in rows of nothing else."""
+    total = sum(map(len, chosen.values()))
+    rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
     places, at = {}, 0
     for key, values in chosen.items():
         rows[key][at : at + len(values)] = list(values)
         places[key] = slice(at, at + len(values))
         at += len(values)
-    compiled, starts = fitted.compiled(), []
-    found: dict[Key, list[np.ndarray]] = {key: [] for key in chosen}
-    for chunk in fitted.chunks(fitted.table(rows)):
-        parts, start = fitted.parts_of(chunk, compiled)
-        starts.append(start)
-        for key in chosen:
-            found[key].append(parts[key])
-    return starts[0][0], {key: np.concatenate(parts)[places[key]] for key, parts in found.items()}
+    compiled = fitted.compiled()
+    pieces = [fitted.parts_of(chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
+    found = {key: np.concatenate([parts[key] for parts, _ in pieces]) for key in pieces[0][0]}
+    start = pieces[-1][1][-1] + np.sum([part[-1] for part in found.values()], axis=0)
+    return start, {key: found[key][places[key]] - found[key][-1] for key in chosen}
 
 
 def read_out(fitted: Fitted, row: Mapping[Key, Any], first: int, second: int) -> float:

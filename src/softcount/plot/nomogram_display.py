@@ -27,11 +27,11 @@ class NomogramDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, classes: Any = None, n: int = 12, ax: Any = None) -> Self:
-        """Two classes of a fitted naive Bayes model, the first two unless named; n columns. X is not needed."""
+        """Two classes that columns tell one by one, the first two unless named; n columns. X is not needed."""
         fitted = estimator.fitted_
         found = nomogram_of(fitted)
         if found is None:
-            raise DataError("a nomogram needs two classes that columns tell one by one: NaiveBayes has them.")
+            raise DataError("a nomogram needs two classes that columns tell one by one, as those of NaiveBayes.")
         pair = tuple(fitted.names[:2] if classes is None else classes)
         first, second = (fitted.group_of(name) for name in pair)
         columns = found.reach(first, second)[:n]

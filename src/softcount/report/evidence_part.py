@@ -17,7 +17,7 @@ from softcount.pictures.table_pictures import bars_drawing
 from softcount.report.class_page import value_text
 from softcount.report.discretion import Discretion
 from softcount.report.page import Grid, Page, grid_of, key_text
-from softcount.report.plain_text import counted, number, share, shortened
+from softcount.report.plain_text import counted, listed, number, share, shortened
 
 if TYPE_CHECKING:
     from softcount.evaluate.row_findings import PickedRow
@@ -63,7 +63,8 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], told: Discre
     found = nomogram_of(fitted)
     if found is None or not found.columns:
         if fitted.pool is not None:
-            page.line("no nomogram: pairs of columns tell the classes too, so that no column speaks for itself alone")
+            together = listed(fitted.pool.together)
+            page.line(f"no nomogram: columns tell the classes together ({together}), not one by one")
         return
     order = np.argsort(-fitted.row_shares, kind="stable")
     first, others = int(order[0]), order[1 : 1 + MOST_PAIRS]

@@ -7,9 +7,9 @@ const MOST_KEPT = 8e6; // cells of maps that are kept; beyond, they are made ane
 const MOST_WORK = 4e6; // cells times levels, beyond which what would tell most is not computed
 
 function networkEngine(doc) {
-  const nodes = doc.nodes.map((node) => ({ ...node, size: node.levels.length, table: unpacked(node.table) }));
+  const nodes = alike(doc.nodes).map((node) => ({ ...node, size: node.levels.length, table: unpacked(node.table) }));
   const sizes = nodes.map((node) => node.size);
-  const leaves = doc.leaves.map((leaf) => readLeaf(leaf, sizes));
+  const leaves = alike(doc.leaves).map((leaf) => readLeaf(leaf, sizes));
   const variables = [...nodes, ...leaves];
   const tree = makeTree(doc, sizes);
   for (const node of nodes) tree.multiply(tree.base, node.scope, node.table);
@@ -109,6 +109,13 @@ function networkEngine(doc) {
     possible: (evidence) => collected(evidence) !== null,
     reasons: "nodes",
   };
+}
+
+/** Documents that say which earlier one they are like have all that they do not say from that one. */
+function alike(docs) {
+  const found = [];
+  for (const doc of docs) found.push("like" in doc ? { ...found[doc.like], ...doc } : doc);
+  return found;
 }
 
 function readLeaf(leaf, sizes) {

@@ -289,9 +289,8 @@ function startPage(engine, info) {
     box.replaceChildren(
       made("p", { class: "versus" }, made("b", {}, levels[found.ours]), " against ", choose),
       made("ul", { class: "steps" }, ...rows.map((step) => reason(step, most)), reason({ name: "total", odds: found.total, whole: true }, most)),
-      made("p", { class: "quiet" }, `Log-odds; they add up. Odds ${oddsOf(found.total)}.`));
-    const first = found.steps.find((step) => step.name !== null && variables[step.at].kind === "text");
-    for (const card of cards) if (card.words) showWords(card, found, evidence[card.place], first);
+      made("p", { class: "quiet" }, `Log-odds; they add up. Odds ${oddsOf(found.total)}.${found.whose ? ` ${found.whose}` : ""}`));
+    for (const card of cards) if (card.words) showWords(card, found, evidence[card.place]);
   }
 
   function reason(step, most) {
@@ -361,6 +360,8 @@ function startPage(engine, info) {
   }
 
   function showQuestion(evidence) {
+    at("elsewhere").hidden = !info.elsewhere;
+    if (!info.elsewhere) return;
     const asked = variables[state.asked];
     const { shell, python, left } = asQuestion(variables, evidence, state.asked, info.sets);
     at("shell").textContent = ["softcount query", shellWord(info.name), `--of ${shellWord(asked.name)}`, ...shell].join(" ");

@@ -2,10 +2,11 @@
 
 const FARTHEST = 6; // deviations beyond which a number says no more
 
-function poolPredictor(doc, variables) {
+function readPool(doc, variables) {
   const weights = unpacked(doc.weights);
   const bias = unpacked(doc.bias);
-  const members = doc.members.map((member) => MEMBERS[member.kind](member, bias.length));
+  const K = bias.length;
+  const members = doc.members.map((member) => MEMBERS[member.kind](member, K));
   const places = doc.columns.map((name) => variables.findIndex((variable) => variable.name === name));
 
   /** The row as numbers (NaN where missing) and codes (0 where nothing is known). */
@@ -23,17 +24,24 @@ function poolPredictor(doc, variables) {
     return { numbers, codes };
   }
 
-  /** The probability of each class, as predict has it; null where something given is not one value. */
-  return (evidence, asked) => {
+  /** What each column adds to the classes' scores, by variable, and what none of them does; null where something given is not one value. */
+  function parts(evidence, asked) {
     if (!singleCells(variables, evidence, asked)) return null;
     const row = encoded(evidence);
-    const scores = Float64Array.from(bias);
+    const found = { start: Float64Array.from(bias), columns: places.map((at, column) => ({ name: doc.columns[column], at, scores: new Float64Array(K) })) };
     members.forEach((member, place) => {
-      const own = member(row);
-      for (let k = 0; k < scores.length; k++) scores[k] += weights[place] * own[k];
+      const add = (own, k, x) => (own[k] += weights[place] * x);
+      member(row, (column, k, x) => add(column === null ? found.start : found.columns[column].scores, k, x));
     });
-    return sharesOf(scores);
-  };
+    return found;
+  }
+
+  /** The probability of each class, as predict has it; null as above. */
+  function predicted(evidence, asked) {
+    const found = parts(evidence, asked);
+    return found && sharesOf(found.start.map((score, k) => found.columns.reduce((sum, { scores }) => sum + scores[k], score)));
+  }
+  return { parts, predicted };
 }
 
 /** The code of every column, from 1: numbers by their interval, levels as they are; 0 where nothing is known. */
@@ -55,52 +63,70 @@ function termPlaces({ columns, sizes }, codes) {
 
 const standardised = ({ floor, middle, spread }, column, x) => ((floor[column] > 0 ? Math.log(Math.max(x, floor[column])) : x) - middle[column]) / spread[column];
 
+// Each member tells `add` what a column, or null for none of them, adds to the score of a class.
 const MEMBERS = {
   additive(member, K) {
     const coefficients = unpacked(member.coefficients);
-    const width = K === 2 ? 1 : K;
-    return (row) => {
-      const found = new Float64Array(width);
-      const add = (place, times) => {
-        for (let k = 0; k < width; k++) found[k] += times * coefficients[place * width + k];
+    const first = K === 2 ? 1 : 0; // of two classes there are coefficients of the second alone
+    const width = K - first;
+    return (row, add) => {
+      const tell = (columns, place, times) => {
+        for (const column of columns)
+          for (let k = first; k < K; k++) add(column, k, (times * coefficients[place * width + k - first]) / columns.length);
       };
-      add(0, 1);
-      for (const place of termPlaces(member.terms, cutCodes(member.cuts, row))) add(1 + place, 1);
+      tell([null], 0, 1);
+      termPlaces(member.terms, cutCodes(member.cuts, row)).forEach((place, term) => tell(member.terms.columns[term], 1 + place, 1));
       for (let column = 0; column < member.lines; column++) {
         const z = standardised(member.scale, column, row.numbers[column]);
-        if (!Number.isNaN(z)) add(1 + member.terms.width + column, Math.min(Math.max(z, -FARTHEST), FARTHEST));
+        if (!Number.isNaN(z)) tell([column], 1 + member.terms.width + column, Math.min(Math.max(z, -FARTHEST), FARTHEST));
       }
-      return K === 2 ? [0, found[0]] : found;
     };
   },
 
   block(member, K) {
     const [means, spread, tables, shares] = ["means", "spread", "tables", "shares"].map((name) => unpacked(member[name]));
     const d = member.columns.length;
-    function normals(row, k) {
-      const there = [...Array(d).keys()].filter((i) => !Number.isNaN(row.numbers[member.columns[i]]));
-      const off = there.map((i) => standardised(member.scale, i, row.numbers[member.columns[i]]) - means[k * d + i]);
-      if (!member.joined) return there.reduce((sum, i, a) => sum - 0.5 * (off[a] ** 2 / spread[k * d + i] + Math.log(spread[k * d + i])), 0);
-      const factor = cholesky(there.map((i) => there.map((j) => spread[(k * d + i) * d + j])));
-      return forward(factor, off).reduce((sum, z, a) => sum - 0.5 * z * z - Math.log(factor[a][a]), 0);
+    function separate(there, off, k, add) {
+      there.forEach((i, a) => add(member.columns[i], k, -0.5 * (off[a] ** 2 / spread[k * d + i] + Math.log(spread[k * d + i]))));
     }
-    return (row) => {
+    function joined(there, off, k, add) {
+      const factor = cholesky(there.map((i) => there.map((j) => spread[(k * d + i) * d + j])));
+      const turned = backward(factor, forward(factor, off));
+      there.forEach((i, a) => add(member.columns[i], k, -0.5 * off[a] * turned[a]));
+      add(null, k, -factor.reduce((sum, line, a) => sum + Math.log(line[a]), 0));
+    }
+    return (row, add) => {
       const places = termPlaces(member.terms, cutCodes(member.cuts, row));
-      return shares.map((share, k) => share + normals(row, k) + places.reduce((sum, place) => sum + tables[place * K + k], 0));
+      const there = [...Array(d).keys()].filter((i) => !Number.isNaN(row.numbers[member.columns[i]]));
+      for (let k = 0; k < K; k++) {
+        const off = there.map((i) => standardised(member.scale, i, row.numbers[member.columns[i]]) - means[k * d + i]);
+        (member.joined ? joined : separate)(there, off, k, add);
+        places.forEach((place, term) => add(member.terms.columns[term][0], k, tables[place * K + k]));
+        add(null, k, shares[k]);
+      }
     };
   },
 
+  /** The logarithm of a sum is the mean of its terms' logarithms by their shares of it, and the entropy of these shares. */
   stars(member, K) {
     const [shares, alone, given] = ["shares", "alone", "given"].map((name) => unpacked(member[name], name === "given"));
-    const { width } = member.terms;
-    return (row) => {
+    const { width, columns } = member.terms;
+    return (row, add) => {
       const places = termPlaces(member.terms, cutCodes(member.cuts, row));
-      const there = places.filter((place) => place > 0);
-      if (!there.length) return shares;
-      return shares.map((share, k) => {
-        const stars = there.map((parent) => share + alone[k * width + parent] + there.reduce((sum, place) => sum + given[(k * width + place) * width + parent], 0));
-        return logSum(stars) - Math.log(there.length);
-      });
+      const there = [...places.keys()].filter((term) => places[term] > 0);
+      const said = (k, term, parent) => given[(k * width + places[term]) * width + places[parent]];
+      for (let k = 0; k < K; k++) {
+        add(null, k, shares[k]);
+        if (!there.length) continue;
+        const stars = there.map((parent) => alone[k * width + places[parent]] + there.reduce((sum, term) => sum + said(k, term, parent), 0));
+        const own = sharesOf(stars);
+        there.forEach((term, a) => {
+          const hung = there.reduce((sum, parent, b) => sum + own[b] * said(k, term, parent), 0);
+          add(columns[term][0], k, own[a] * alone[k * width + places[term]] + hung);
+          if (own[a] > 0) add(null, k, -own[a] * Math.log(own[a]));
+        });
+        add(null, k, -Math.log(there.length));
+      }
     };
   },
 };

@@ -46,6 +46,7 @@ function starEngine(doc) {
     return { possible: true, shares, logs, weights };
   }
 
+  const pool = doc.pool && readPool(doc.pool, [target, ...columns]);
   const sober = doc.calibration && calibrated(doc.calibration);
   const soberly = sober && ((evidence) => {
     const logs = joint(evidence, told(evidence));
@@ -59,19 +60,14 @@ function starEngine(doc) {
     return logSum(joint(sets, told(sets))) - logSum(start);
   }
 
-  /** What every column adds to the log-odds of the likeliest class against another. */
+  /** What every column adds to the log-odds of the likeliest class against another: as predict tells it, where it can. */
   function waterfall(evidence, against = null) {
+    const pooled = pool && pool.parts(evidence, 0);
+    if (pooled) return toldBy("As `predict` tells it.", stepsOf(pooled.start, pooled.columns.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against));
     const found = told(evidence);
-    const logs = joint(evidence, found);
-    const [ours, runnerUp] = bestTwo(logs);
-    const theirs = against === null || against === ours ? runnerUp : against;
-    if (theirs === null) return null;
-    const less = (own) => (own[ours] === own[theirs] ? 0 : own[ours] - own[theirs]);
-    const steps = [{ name: null, odds: less(start) }];
-    parts.forEach((part, place) => {
-      if (found[place]) steps.push({ name: part.columns.map((at) => columns[at].name).join(", "), odds: less(found[place]), at: part.columns[0] + 1 });
-    });
-    return { ours, theirs, steps, total: steps.reduce((sum, step) => sum + step.odds, 0) };
+    const said = parts.flatMap((part, place) => found[place] ? [{ name: part.columns.map((at) => columns[at].name).join(", "), scores: found[place], at: part.columns[0] + 1 }] : []);
+    const steps = stepsOf(start, said, against, joint(evidence, found));
+    return toldBy(doc.whose, steps);
   }
 
   /** In bits, how much every column that is not given would tell of the class on average. */
@@ -112,7 +108,7 @@ function starEngine(doc) {
     likeliest,
     possible: (evidence) => answer(evidence).possible,
     wordOdds: (at, text, ours, theirs) => wordOdds(columns[at - 1], text, ours, theirs, K),
-    predicted: doc.pool ? poolPredictor(doc.pool, [target, ...columns]) : soberly,
+    predicted: pool ? pool.predicted : soberly,
     reasons: "columns",
   };
 }
@@ -159,6 +155,19 @@ function bitsOf(weights, within) {
       if (weights[k] > 0 && share > 0) bits += weights[k] * share * Math.log2(share / whole[c]);
     }
   return Math.max(bits, 0);
+}
+
+const toldBy = (whose, steps) => steps && { ...steps, whose };
+
+/** The log-odds of the best class against another, step by step from a start; the best by what they come to, unless told. */
+function stepsOf(start, said, against, logs = null) {
+  const whole = logs ?? start.map((score, k) => said.reduce((sum, { scores }) => sum + scores[k], score));
+  const [ours, runnerUp] = bestTwo(whole);
+  const theirs = against === null || against === ours ? runnerUp : against;
+  if (theirs === null) return null;
+  const less = (own) => (own[ours] === own[theirs] ? 0 : own[ours] - own[theirs]);
+  const steps = [{ name: null, odds: less(start) }, ...said.map(({ name, scores, at }) => ({ name, odds: less(scores), at }))];
+  return { ours, theirs, steps, total: steps.reduce((sum, step) => sum + step.odds, 0) };
 }
 
 /** The places of the largest number and of the next; null for the second where there is one number. */
@@ -330,6 +339,16 @@ function forward(factor, right) {
     let rest = right[i];
     for (let j = 0; j < i; j++) rest -= factor[i][j] * found[j];
     found.push(rest / factor[i][i]);
+  }
+  return found;
+}
+
+/** The solution for the transposed factor. */
+function backward(factor, right) {
+  const found = Array.from(right);
+  for (let i = right.length - 1; i >= 0; i--) {
+    for (let j = i + 1; j < right.length; j++) found[i] -= factor[j][i] * found[j];
+    found[i] /= factor[i][i];
   }
   return found;
 }

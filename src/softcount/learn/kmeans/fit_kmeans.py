@@ -47,7 +47,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Centres:
-    """Centres in the table's units, the frame that distances are taken in, and how they were found."""
+    """Centres in the table's units, the frame that distances are taken in, and how they were found.
+
+    `sizes` are the weights of the rows nearest to each; None in files of earlier versions.
+    """
 
     centres: np.ndarray
     frame: Frame
@@ -56,6 +59,7 @@ class Centres:
     converged: bool
     agreed: tuple[int, int]
     notes: list[str]
+    sizes: np.ndarray | None = None
 
     @property
     def n_iter(self) -> int:
@@ -116,7 +120,8 @@ def fit_kmeans(
             refuse_far(centres, X.dtype)
             best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
         found, labels = settled(engine, frame, best, agreed, notes)
-        return in_units(found, heavy), labels
+        sizes = np.bincount(labels, weights, wish.clusters) * heavy
+        return replace(in_units(found, heavy), sizes=sizes), labels
 
 
 def weight_unit(weights: np.ndarray) -> float:
