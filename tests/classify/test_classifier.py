@@ -10,7 +10,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
 from framed import arrow
-from softcount.classify.encoded_rows import EncodedRows, drawn_by
 from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.files.archive import read, write
 
@@ -285,20 +284,3 @@ def test_a_budget_leaves_out_what_comes_too_late(fitted):
     model = sc.Classifier(budget=0.0).fit(frame, label)
     assert arrow(model.selection_)["model"].to_pylist() == ["naive Bayes"]
     assert model.pool_.names == ("naive Bayes",)
-
-
-def test_a_sample_of_very_many_rows_does_not_depend_on_their_order(monkeypatch):
-    from softcount.evaluate import decide
-
-    monkeypatch.setattr(decide, "MOST_ROWS", 60)
-    frame, label = mixed()
-    order = np.random.default_rng(1).permutation(len(frame))
-    one, other = sc.Classifier().fit(frame, label), sc.Classifier().fit(frame.iloc[order], label[order])
-    assert "what tells the classes was learned from 60 of 150 rows." in one.notes_
-    np.testing.assert_array_equal(one.predict_proba(frame), other.predict_proba(frame))
-
-
-def test_rows_that_are_the_same_are_drawn_as_often_as_others():
-    rows = EncodedRows(np.repeat([[1.0], [2.0]], [9000, 1000], axis=0), np.zeros((10_000, 0), dtype=np.int32))
-    drawn = rows.numbers[drawn_by(rows.marks(), 1000), 0]
-    assert len(drawn) == 1000 and 70 < (drawn == 2).sum() < 130

@@ -86,41 +86,10 @@ class EncodedRows:
         codes[:, [column - width for column in columns if column >= width]] = 0
         return EncodedRows(numbers, codes)
 
-    def marks(self) -> np.ndarray:
-        """A number for every row that depends on what the row holds alone: the same for rows that are the same."""
-        found = np.full(len(self), 0x9E3779B97F4A7C15, dtype=np.uint64)
-        for column in self.numbers.T:
-            plain = np.where(np.isnan(column), np.nan, column + 0.0)  # one kind of NaN, no nought below nought
-            found = mixed(found ^ plain.view(np.uint64))
-        for column in self.codes.T:
-            found = mixed(found ^ column.astype(np.uint64))
-        return found
-
     def in_order(self, labels: np.ndarray) -> np.ndarray:
         """Places of the rows in an order that does not depend on how they came: by class, then column by column."""
         keys = [*self.numbers.T[::-1], *self.codes.T[::-1], labels]
         return np.lexsort([np.nan_to_num(key, nan=np.inf) for key in keys])
-
-
-def mixed(bits: np.ndarray) -> np.ndarray:
-    """Numbers of 64 bits, each turned into another that has nothing in common with it (splitmix)."""
-    with np.errstate(over="ignore"):
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-        return np.asarray(bits ^ (bits >> np.uint64(31)))
-
-
-def drawn_by(marks: np.ndarray, most: int) -> np.ndarray:
-    """Places of so many rows, chosen by their marks: the order in which rows come does not matter.
-
-    Rows of one mark are told apart by counting them, so that of a row that is there often about its share is taken.
-    """
-    order = np.argsort(marks, kind="stable")
-    ordered = marks[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    nth = np.arange(len(marks)) - np.repeat(starts, np.diff([*starts, len(marks)]))
-    keys = mixed(ordered + mixed(nth.astype(np.uint64) + np.uint64(1)))
-    return np.sort(order[np.argsort(keys, kind="stable")[:most]])
 
 
 def signatures(column: np.ndarray, number: bool) -> list[bytes]:

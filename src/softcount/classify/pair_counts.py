@@ -9,7 +9,7 @@ import numpy as np
 from softcount.classify.terms import Terms
 from softcount.numerics.logspace import times_log
 
-AT_ONCE = 1 << 23
+AT_ONCE = 1 << 20
 """Cells of dense rows that are multiplied at a time."""
 
 

@@ -21,8 +21,10 @@ MOST_PAIRS = 60
 """Pairs of columns that get a table."""
 MOST_BLOCK = 100
 """Numbers that one block holds."""
-MOST_WEIGHTED = 1 << 24
-"""Rows times columns for which weights are learned."""
+MOST_WEIGHED = 1 << 23
+"""Rows times columns times classes that weights are learned from; of more rows some, evenly spread."""
+LEAST_WEIGHED = 1000
+"""Rows that they are learned from at least."""
 
 
 class Recipe(Protocol):
@@ -85,27 +87,37 @@ class WeightedColumns:
     ordered: ClassVar[bool] = False
 
     def settings(self, training: Training) -> tuple[Any, ...]:
-        return (1.0,) if 0 < len(training.terms.columns) <= MOST_WEIGHTED // max(1, len(training.labels)) else ()
+        columns = len(training.terms.columns)
+        return (1.0,) if 0 < columns * training.classes <= MOST_WEIGHED // LEAST_WEIGHED else ()
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         for penalty in settings:
-            parts = left_out(training)
-            found = learned_weights(parts + 0.0, training.labels, training.weights, np.zeros(parts.shape[1]), penalty)
+            some = _some(training)
+            parts = left_out(training, some)
+            none = np.zeros(parts.shape[1])
+            found = learned_weights(parts, training.labels[some], training.weights[some], none, penalty)
             widths = np.diff([*training.terms.offsets, training.terms.width])
             each = np.concatenate([[0.0], np.repeat(found.weights, widths)])
             tables = log_tables(training.tables, training.terms) * each[:, None]
             yield Additive(training.cuts, training.terms, training.scale, folded(np.vstack([found.bias, tables])))
 
 
-def left_out(training: Training) -> np.ndarray:
-    """(rows x columns x classes) log-probability of each cell by the counts of all other rows."""
+def _some(training: Training) -> np.ndarray:
+    """Places of the rows that weights are learned from: all, or as many as there is room for, evenly spread."""
+    most = MOST_WEIGHED // (len(training.terms.columns) * training.classes)
+    rows = len(training.labels)
+    return np.arange(rows) if rows <= most else np.linspace(0, rows - 1, most).astype(np.int64)
+
+
+def left_out(training: Training, some: np.ndarray) -> np.ndarray:
+    """(rows x columns x classes) log-probability of each cell of some rows by the counts of all other rows."""
     terms, counts = training.terms, training.tables
-    places, rows = terms.places(training.codes), np.arange(len(training.labels))[:, None]
+    places, rows = terms.places(training.codes[some]), np.arange(len(some))[:, None]
     widths = np.diff([*terms.offsets, terms.width])
     found = log_tables(counts, terms)[places]
     totals = np.add.reduceat(counts, terms.offsets, axis=0)
-    columns, own = np.arange(len(widths)), training.labels[:, None]
-    heavy = training.weights[:, None]
+    columns, own = np.arange(len(widths)), training.labels[some, None]
+    heavy = training.weights[some, None]
     less = np.log(np.maximum(counts[places, own] - heavy, 0.0) + 1.0 / widths)
     less = less - np.log(np.maximum(totals[columns, own] - heavy, 0.0) + 1.0)
     found[rows, columns, own] = np.where(places > 0, less, 0.0)

@@ -10,6 +10,8 @@ from softcount.numerics.logspace import softmax_rows
 
 LARGEST = 3.0
 """A weight is between nothing and this."""
+AT_ONCE = 1 << 18
+"""Numbers that are held at a time beside the parts themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,35 +70,43 @@ class _Weighing:
     def __init__(
         self, parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, centre: np.ndarray, penalty: float
     ) -> None:
-        rows, number, classes = parts.shape
-        apart = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)
-        biases = np.broadcast_to(np.eye(classes), (rows, classes, classes))
-        self.features = np.concatenate([apart, biases], axis=2)  # (rows x classes x unknowns)
+        self.rows, number, self.classes = parts.shape
+        self.apart = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)  # (rows x classes x parts)
+        self.labels, self.doubt = labels, 0.0
         self.heavy = heavy
-        self.told = self.features[np.arange(rows), labels]
-        self.centre = np.concatenate([centre, np.zeros(classes)])
-        self.pull = np.concatenate([np.full(number, penalty), np.ones(classes)])
-        self.low = np.concatenate([np.zeros(number), np.full(classes, -np.inf)])
-        self.high = np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)])
+        self.centre = np.concatenate([centre, np.zeros(self.classes)])
+        self.pull = np.concatenate([np.full(number, penalty), np.ones(self.classes)])
+        self.low = np.concatenate([np.zeros(number), np.full(self.classes, -np.inf)])
+        self.high = np.concatenate([np.full(number, LARGEST), np.full(self.classes, np.inf)])
 
     def believe(self, doubt: float) -> None:
         """Take each row to be of its class but for so much."""
-        share = doubt / max(self.features.shape[1] - 1, 1)
-        self.told = (1.0 - doubt - share) * self.told + share * self.features.sum(axis=1)
+        self.doubt = doubt
 
     def at(self, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Loss, slope and curvature."""
-        rows, classes, unknowns = self.features.shape
-        flat = self.features.reshape(-1, unknowns)
-        scores = (flat @ given).reshape(rows, classes)
-        shares, evidence = softmax_rows(scores)
+        """Loss, slope and curvature; rows are gone through in blocks, so that little is held besides them."""
         apart = given - self.centre
-        value = float(self.heavy @ (evidence - self.told @ given)) + 0.5 * float(self.pull @ apart**2)
-        mass = (shares * self.heavy[:, None]).ravel()
-        means = (flat * shares.ravel()[:, None]).reshape(rows, classes, unknowns).sum(axis=1)
-        curve = (flat * mass[:, None]).T @ flat - (means * self.heavy[:, None]).T @ means
-        slope = self.heavy @ (means - self.told) + self.pull * apart
-        return value, slope, curve + np.diag(self.pull)
+        value, slope, curve = 0.5 * float(self.pull @ apart**2), self.pull * apart, np.diag(self.pull)
+        step = max(1, AT_ONCE // (self.classes * len(given)))
+        for first in range(0, self.rows, step):
+            own = self._of(given, slice(first, first + step))
+            value, slope, curve = value + own[0], slope + own[1], curve + own[2]
+        return value, slope, curve
+
+    def _of(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
+        """The same of some rows, without the penalty."""
+        apart, heavy, unknowns = self.apart[rows], self.heavy[rows], len(given)
+        biases = np.broadcast_to(np.eye(self.classes), (len(apart), self.classes, self.classes))
+        features = np.concatenate([apart, biases], axis=2)  # (rows x classes x unknowns)
+        share = self.doubt / max(self.classes - 1, 1)
+        told = (1.0 - self.doubt - share) * features[np.arange(len(apart)), self.labels[rows]]
+        told = told + share * features.sum(axis=1)
+        flat = features.reshape(-1, unknowns)
+        shares, evidence = softmax_rows((flat @ given).reshape(-1, self.classes))
+        mass = (shares * heavy[:, None]).ravel()
+        means = (flat * shares.ravel()[:, None]).reshape(-1, self.classes, unknowns).sum(axis=1)
+        curve = (flat * mass[:, None]).T @ flat - (means * heavy[:, None]).T @ means
+        return float(heavy @ (evidence - told @ given)), heavy @ (means - told), curve
 
     def step(self, at: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
         """Newton's step of the unknowns that are not held at a bound."""

@@ -74,7 +74,8 @@ class Classifier(NaiveBayes):
 
     def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """The fitted model with what tells its classes best, and a line on it."""
-        from softcount.evaluate.decide import HowDecided, chosen_line, decided, known_rows, no_pool, noted
+        from softcount.evaluate.decide import HowDecided, chosen_line, decided, no_pool, noted
+        from softcount.evaluate.known_rows import known_rows
 
         fitted = self.fitted_
         why = no_pool(fitted)

@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softcount.classify.encoded_rows import (
-    EncodedRows,
-    column_keys,
-    drawn_by,
-    level_sizes,
-    measured_count,
-    mixed,
-)
+from softcount.classify.encoded_rows import column_keys, level_sizes, measured_count
 from softcount.classify.pool import HeldScores, Pool, learned_pool, log_posteriors, written_out
 from softcount.classify.training import Training
+from softcount.evaluate.known_rows import KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.base import Runner
@@ -25,8 +19,6 @@ from softcount.table.chunk import Split
 
 FEW_ROWS = 10
 """Labelled rows below which the textbook's model is taken without asking."""
-MOST_ROWS = 100_000
-"""Rows that the pool is learned from at most; the counts are of all rows."""
 MOST_NOTES = 20
 """Columns left out that are named."""
 TEXTBOOK = "naive Bayes as the textbook has it"
@@ -40,21 +32,6 @@ class HowDecided:
     folds: int | None = None
     share: Split | None = None
     """Rows that are held out of everything, and then told, in place of the folds that decide."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownRows:
-    """Rows that have a class and some weight: their numbers in the table, and how many there are in all."""
-
-    rows: EncodedRows
-    labels: np.ndarray
-    weights: np.ndarray
-    numbers: np.ndarray
-    of: int
-
-    def take(self, some: np.ndarray) -> KnownRows:
-        """Some of them."""
-        return KnownRows(self.rows.take(some), self.labels[some], self.weights[some], self.numbers[some], self.of)
 
 
 def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
@@ -96,7 +73,7 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
 def _held_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
     """What a pool of the other rows says of those held out; None where there are too few of either."""
     assert how.share is not None
-    out = how.share.of_first(int(given.numbers.max(initial=-1)) + 1)[given.numbers] == 0
+    out = how.share.of_numbers(given.numbers) == 0
     inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
     if len(inside.labels) < FEW_ROWS or not len(tested.labels):
         return None
@@ -121,52 +98,6 @@ def decided_for(fitted: Fitted, table: Table, runner: Runner, how: HowDecided) -
     if (why := no_pool(fitted)) is not None:
         return noted(fitted, why), None
     return decided(fitted, known_rows(fitted, table, runner), runner, how)
-
-
-def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
-    """The rows of a table that have a class; of very many, some that what they hold has chosen.
-
-    A long table is read twice and never held. `classes` are those of labels that are given as codes.
-    """
-    parts: list[EncodedRows] = []
-    marks, labels, weights, rows = [], [], [], 0
-    for chunk in table.chunks(runner.map):
-        encoded = EncodedRows.of(fitted.schema, [chunk])
-        rows += chunk.n_rows
-        parts = [*parts, encoded] if rows <= MOST_ROWS else []
-        marks.append(encoded.marks())
-        labels.append(chunk.labels)
-        weights.append(np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights)
-    codes, heavy = _classes(fitted, table, labels, classes), np.concatenate([np.zeros(0), *weights])
-    kept = np.flatnonzero((codes >= 0) & (heavy > 0))
-    part = kept
-    if len(kept) > MOST_ROWS:
-        own = mixed(np.concatenate(marks)[kept] ^ codes[kept].astype(np.uint64))
-        part = kept[drawn_by(own, MOST_ROWS)]
-    whole = EncodedRows.together(parts).take(part) if rows <= MOST_ROWS else _read_again(fitted, table, runner, part)
-    return KnownRows(whole, codes[part], heavy[part], part, len(kept))
-
-
-def _read_again(fitted: Fitted, table: Table, runner: Runner, part: np.ndarray) -> EncodedRows:
-    """Some rows of a table, by their numbers."""
-    found = []
-    for chunk in table.chunks(runner.map):
-        first, last = np.searchsorted(part, [chunk.start, chunk.start + chunk.n_rows])
-        found.append(EncodedRows.of(fitted.schema, [chunk]).take(part[first:last] - chunk.start))
-    return EncodedRows.together(found)
-
-
-def _classes(
-    fitted: Fitted, table: Table, labels: Sequence[np.ndarray | None], classes: Sequence[object] | None
-) -> np.ndarray:
-    """The place among the model's classes of every row's label, -1 where it has none."""
-    settled = table.settle(classes=classes)
-    codes = np.concatenate([np.zeros(0, dtype=np.int64), *(part for part in labels if part is not None)])
-    if settled.label_remap is not None:
-        codes = np.where(codes < 0, codes, settled.label_remap[np.maximum(codes, 0)])
-    places = {name: place for place, name in enumerate(fitted.names)}
-    order = np.array([-1, *(places.get(name, -1) for name in settled.classes)], dtype=np.int64)
-    return np.asarray(order[np.maximum(codes, -1).astype(np.int64) + 1])
 
 
 def noted(fitted: Fitted, note: str) -> Fitted:

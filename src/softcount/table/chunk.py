@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from softcount.numerics.mixed_bits import mixed
 from softcount.table.schema import Key, Schema
 
 if TYPE_CHECKING:
@@ -234,11 +235,11 @@ class Split:
 
     def of(self, rows: RowRange) -> np.ndarray:
         """The fold of each row, by its own number."""
-        return self._fold(np.arange(rows.start, rows.start + rows.n_rows))
+        return self.of_numbers(np.arange(rows.start, rows.start + rows.n_rows))
 
     def of_first(self, rows: int) -> np.ndarray:
         """The fold of each of the first so many rows."""
-        return self._fold(np.arange(rows))
+        return self.of_numbers(np.arange(rows))
 
     def folded(self, chunk: Chunk) -> Folded:
         """A chunk's rows by fold; one whose repetitions are in several is in each, with their part of its weight."""
@@ -262,21 +263,18 @@ class Split:
         rows = np.repeat(np.arange(chunk.n_rows), times)
         numbers = first + np.arange(len(rows))
         if self.inside is not None:
-            trains = self.inside._fold(numbers) == 1
+            trains = self.inside.of_numbers(numbers) == 1
             if labels is not None:  # a row without a label is never held out
                 trains |= labels[rows] == UNKNOWN
             rows, numbers = rows[trains], numbers[trains]
         each = (weights / np.maximum(times, 1))[rows]
-        shares = np.bincount(rows * self.folds + self._fold(numbers), each, minlength=chunk.n_rows * self.folds)
+        shares = np.bincount(rows * self.folds + self.of_numbers(numbers), each, minlength=chunk.n_rows * self.folds)
         return shares.reshape(chunk.n_rows, self.folds)
 
-    def _fold(self, numbers: np.ndarray) -> np.ndarray:
-        mixed = numbers.astype(np.uint64)
-        with np.errstate(over="ignore"):
-            mixed += np.uint64(self.seed & (2**63 - 1)) * np.uint64(11400714819323198485)
-            for shift, factor in ((30, 13787848793156543929), (27, 10723151780598845931)):
-                mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
+    def of_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        """The fold of the rows of these numbers."""
+        apart = np.uint64((self.seed & (2**63 - 1)) * 0x9E3779B97F4A7C15 % 2**64)
+        drawn = mixed(numbers.astype(np.uint64) + apart)
         if self.share is not None:
-            return (mixed / 2.0**64 >= self.share).astype(np.int32)
-        return (mixed % np.uint64(self.folds)).astype(np.int32)
+            return (drawn / 2.0**64 >= self.share).astype(np.int32)
+        return (drawn % np.uint64(self.folds)).astype(np.int32)

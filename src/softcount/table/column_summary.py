@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softcount.numerics.mixed_bits import mixed
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 
@@ -23,6 +24,8 @@ MOST_LEVELS_KEPT = 1_000
 MOST_HOLES = 200
 """Columns up to which pairs of holes are counted."""
 MOST_PAIRS_KEPT = 20
+APART = np.uint64(0x9E3779B97F4A7C15)
+"""Added to numbers before they are mixed, so that nought is not kept as it is."""
 STEPS = np.linspace(0.0, 1.0, 21)
 """The quantiles that are kept: every twentieth part."""
 
@@ -119,7 +122,7 @@ class _RunningSummary:
 
     def _keep(self, chunk: Chunk) -> None:
         """Keep the rows whose hash is low enough; that limit is halved where there are too many."""
-        hashes = _mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64))
+        hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
         rows = np.flatnonzero(hashes <= self.limit)
         self.kept.append((hashes[rows], self._numbers(chunk, rows)))
         while sum(len(part) for part, _ in self.kept) > MOST_KEPT:
@@ -136,7 +139,7 @@ class _RunningSummary:
         for cells in (np.where(chunk.reals == 0, 0.0, chunk.reals), chunk.codes, chunk.wide, *labels):
             for column in cells.T:
                 bits = column.copy().view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
-                mark = _mixed(mark ^ bits)
+                mark = mixed((mark ^ bits) + APART)
         self.marks.append(mark)
 
     def summary(self, like: TableSummary | None) -> TableSummary:
@@ -184,12 +187,3 @@ def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, .
         return (len(cells),) if len(cells) else ()
     places = np.searchsorted(np.array(edges), cells, side="left")
     return tuple(np.bincount(places, minlength=len(edges) + 1).tolist())
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Numbers that follow each other as ones that look drawn: the finaliser of SplitMix64."""
-    with np.errstate(over="ignore"):
-        mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

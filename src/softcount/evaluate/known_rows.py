@@ -1,0 +1,124 @@
+"""The rows of a table that have a class; of very many a random part, chosen as they go by and all that is held."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcount.classify.encoded_rows import EncodedRows, column_keys
+from softcount.fitted.fitted_model import Fitted
+from softcount.numerics.mixed_bits import mixed
+from softcount.run.base import Runner
+from softcount.table import Chunk, Table
+from softcount.table.schema import Schema
+
+MOST_ROWS = 100_000
+"""Rows that a pool is learned from at most; the counts are of all rows."""
+MOST_CELLS = 1 << 24
+"""Cells of these rows, where there are many columns; a tenth of the rows is always taken."""
+SALT = np.uint64(0xD1B54A32D192ED03)
+"""So that which rows are drawn has nothing to do with the fold they are in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownRows:
+    """Rows that have a class and some weight: their numbers in the table, and how many there are in all."""
+
+    rows: EncodedRows
+    labels: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+    of: int
+
+    def take(self, some: np.ndarray) -> KnownRows:
+        """Some of them."""
+        return KnownRows(self.rows.take(some), self.labels[some], self.weights[some], self.numbers[some], self.of)
+
+
+def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
+    """The rows of a table that have a class; of very many, some that their numbers in the table have chosen.
+
+    A long table is read once and never held. `classes` are those of labels that are given as codes.
+    """
+    found = _Drawn(fitted.schema)
+    for chunk in table.chunks(runner.map):
+        found.add(chunk)
+    drawn = found.known(_places(fitted, table, classes))
+    if len(drawn.labels) < drawn.of:
+        _give_back()
+    return drawn
+
+
+def _give_back() -> None:
+    """Hand what a long table was read into back to the system: what comes now needs room of its own.
+
+    Of a CSV of 300 MB it is 50 MB: freed, and kept by Arrow and by the C library for what they may be asked next.
+    """
+    import ctypes
+
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def _places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
+    """The place among the model's classes of every code that labels were given."""
+    settled = table.settle(classes=classes)
+    places = {name: place for place, name in enumerate(fitted.names)}
+    order = np.array([places.get(name, -1) for name in settled.classes], dtype=np.int64)
+    return order if settled.label_remap is None else order[settled.label_remap]
+
+
+class _Drawn:
+    """The rows whose numbers, mixed, are lowest: which these are does not depend on how the rows are cut in chunks."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.most = max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // max(1, len(column_keys(schema)))))
+        self.limit = np.uint64(2**64 - 1)
+        self.of = np.zeros(0, dtype=np.int64)  # rows of every label, by its code
+        self.parts: list[tuple[np.ndarray, KnownRows]] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Look at some rows more."""
+        labels = np.full(chunk.n_rows, -1) if chunk.labels is None else chunk.labels
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        known = np.flatnonzero((labels >= 0) & (weights > 0))
+        counted = np.bincount(labels[known], minlength=len(self.of))
+        counted[: len(self.of)] += self.of
+        self.of = counted
+        keys = mixed(mixed(known.astype(np.uint64) + np.uint64(chunk.start)) ^ SALT)
+        kept = keys <= self.limit
+        rows = known[kept]
+        encoded = EncodedRows.of(self.schema, [chunk.take(rows)])
+        part = KnownRows(encoded, labels[rows].astype(np.int64), weights[rows], rows + chunk.start, len(rows))
+        self.parts.append((keys[kept], part))
+        if sum(len(own) for own, _ in self.parts) > self.most + self.most // 4:
+            self._draw()
+
+    def _draw(self) -> None:
+        """Keep as many rows as there may be."""
+        keys = np.concatenate([own for own, _ in self.parts])
+        if len(keys) > self.most:
+            self.limit = np.partition(keys, self.most - 1)[self.most - 1]
+            self.parts = [(own[own <= self.limit], part.take(own <= self.limit)) for own, part in self.parts]
+
+    def known(self, places: np.ndarray) -> KnownRows:
+        """The rows drawn, in the order of the table, their labels being `places` of those that were met."""
+        self._draw()
+        parts = [part for _, part in self.parts]
+        if not parts:
+            parts = [KnownRows(EncodedRows.of(self.schema, []), *(np.zeros(0, dtype=np.int64),) * 3, 0)]
+        rows = EncodedRows.together([part.rows for part in parts])
+        labels, weights, numbers = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "weights", "numbers")
+        )
+        labels, named = places[labels], places[: len(self.of)] >= 0
+        found = KnownRows(rows, labels, weights, numbers, int(self.of[: len(places)][named].sum()))
+        return found if (labels >= 0).all() else found.take(np.flatnonzero(labels >= 0))
