@@ -16,15 +16,16 @@ except ImportError:  # a system without such locks, where nothing is removed
 _OURS = re.compile(r"\.softcount-[0-9a-f]{12}\.part")
 
 
-def new_scratch(folder: str, mode: int) -> tuple[int, str]:
+def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str]:
     """An empty file in the folder, open for writing and locked until it is closed: its descriptor and its path.
 
     Files that a killed process left there are removed first.
     """
     remove_leftovers(folder)
+    way = (os.O_RDWR if reading else os.O_WRONLY) | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         path = os.path.join(folder, f".softcount-{secrets.token_hex(6)}.part")
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
+        handle = os.open(path, way, mode)
         # Whoever looks for leftovers may have come between the two calls; then it has removed the file.
         if _lock(handle) is not False and os.fstat(handle).st_nlink:
             return handle, path

@@ -55,7 +55,7 @@ def _read(table: Table, column: Any, by: Any) -> ReadColumn:
 
     chunks = list(table.chunks())
     settled = table.settle()
-    chunks = table.in_order(chunks, settled)
+    chunks = list(table.in_order(chunks, settled))
     places = settled.schema.places
     values = np.concatenate([chunk.reals[:, places[column].slot] for chunk in chunks] or [np.zeros(0)])
     labels = None

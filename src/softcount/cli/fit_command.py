@@ -158,6 +158,12 @@ class FitCommand(options.HeadedCommand):
     help="Starts of the search for classes, or for hidden nodes.  [default: 10]",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
+@click.option(
+    "--spill",
+    metavar="DIR",
+    help="Keep the rows in a file in this folder between passes.  [default: only if they would not fit into memory, "
+    "where temporary files are]",
+)
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
 @options.json_option
 def command(

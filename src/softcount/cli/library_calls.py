@@ -56,6 +56,7 @@ class FitRequest:
     criterion: str | None = None
     starts: int | None = None
     jobs: int | None = None
+    spill: str | None = None
     texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
     net: NetRequest | None = None
@@ -161,7 +162,7 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
 
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
-    with Threads(request.jobs) as threads:
+    with Threads(request.jobs, request.spill) as threads:
         table, asked = chosen(table, asked, threads, request)
         fitted, beside = _learned(request, asked, table, threads, tell), None
         if request.expert is not None and not fitted.interrupted:

@@ -46,7 +46,7 @@ def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | No
     graph = given_graph(request.net)
     check_names(request.net, graph, table, request.target)
     is_file = is_network_file(request.net.said)
-    with Threads(request.jobs) as threads:
+    with Threads(request.jobs, request.spill) as threads:
         fitting = NetFitting(request, asked, graph, threads)
         fitted = fitting.fit(table, starts_told(tell))
         closed = fitting.closed(fitted, table)

@@ -14,6 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.fit_runner import runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.number_average import averaged_numbers, with_averages
@@ -27,7 +28,6 @@ from softcount.learn.prepare import NOT_USED
 from softcount.learn.rules import Stop
 from softcount.learn.user_params import shares_name, start_levels
 from softcount.run.progress import progress_on, starts_told
-from softcount.run.threads import Threads
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import Key, Kind
 
@@ -124,7 +124,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise DataError(f"y names {least} classes, but n_components is {groups}. Ask for at least {least}.")
         starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
         plan = self._with_fixed(plan, table, groups)
-        with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
+        with runner_of(self) as threads, self._watched(plan) as watched:
             search = ClassSearch(starts, self.criterion if groups is None else None)
             if self.n_components == AVERAGE:
                 return learn_numbers(table, watched, threads, search)
@@ -351,6 +351,9 @@ class Mixture(BaseMixture):
     "weights" beside them; `fixed` holds parameters in that shape where they are. With `kinds="text"` documents in a
     list are sorted by what they are about.
 
+    Rows that would not fit into memory are kept in a file while they are fitted, where temporary files are; `spill`
+    names another folder, and is used whatever the size.
+
     `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
     `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is
     said of single classes are those of the best number.
@@ -380,6 +383,7 @@ class Mixture(BaseMixture):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        spill: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 

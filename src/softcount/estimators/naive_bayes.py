@@ -15,6 +15,7 @@ from softcount.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.deciding import Deciding
+from softcount.estimators.fit_runner import runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
@@ -38,7 +39,6 @@ from softcount.learn.rules import Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
-from softcount.run.threads import Threads
 from softcount.table import Table, open_table, wording
 from softcount.table.schema import Key, Schema
 from softcount.table.table import OUTSIDE
@@ -86,6 +86,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
     has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
 
+    Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
+    where temporary files are, or in the folder that `spill` names.
+
     `to_logistic(X, y)` is logistic regression on the same features, and with `hybrid=True` what lies between the two.
 
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
@@ -114,6 +117,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         calibration: str | None = None,
         dependence: str | None = None,
         weights: str | None = None,
+        spill: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -164,7 +168,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        with Threads(self.n_jobs) as threads:
+        with runner_of(self) as threads:
             fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=found)
             fitted = _fit_part(table, opening, fit) if parts else fit(table)
             if self.weights is not None and not parts and not fitted.interrupted:

@@ -36,7 +36,7 @@ def coded(net: BayesNet, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key
         said = net._declared(opened, target, classes, Structure(search=keep))
         with Threads(1) as threads:
             chunks, settled = read_all(opened, net._plan(said), threads, None)
-        said.build(settled, chunks)
+        said.build(settled, chunks.here)
 
     with Threads(1) as threads:
         retyping(table, build, threads, known_classes=False)

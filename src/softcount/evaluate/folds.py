@@ -23,6 +23,7 @@ from softcount.models.nodes import Imagined, Node, Params
 from softcount.numerics.late_scipy import sparse
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
+from softcount.run.held_rows import HeldRows
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import Folded, Repeats, Split
 from softcount.table.schema import Key
@@ -103,7 +104,7 @@ def fold_models(
     weight = plan.unlabelled_weight
     model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width, weight)
     if what_is_hidden(table, model, plan):
-        folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner)]
+        folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
         models = (_completed(model, [_trained(x, fold, weight) for x in folded], plan, runner) for fold in split.tested)
     else:
         parts = _others(tally, split, model, settled)
@@ -228,7 +229,7 @@ def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runne
     """The parameters once EM has found what is hidden, as it does in a fit."""
     starts = np.cumsum([0, *(chunk.n_rows for chunk in chunks)]).tolist()
     chunks = [replace(chunk, start=start) for chunk, start in zip(chunks, starts, strict=False)]
-    reached, imagined = climb_labelled(model, chunks, plan, runner)
+    reached, imagined = climb_labelled(model, HeldRows(chunks, runner), plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
         return _among_seen(model, counts, imagined.using(plug(plan.how)), reached.params)

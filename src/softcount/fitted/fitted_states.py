@@ -14,12 +14,13 @@ from softcount.counts import ROOT, Counts
 from softcount.families import Params as Own
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.learned import Learned
-from softcount.models.base import DeadEnd, runs_of
+from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain
 from softcount.models.nodes import Imagined
 from softcount.models.path_parts import PathRows
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
+from softcount.run.held_rows import runs_of
 from softcount.sequences import Sequences
 from softcount.table import Table
 from softcount.table.schema import Key

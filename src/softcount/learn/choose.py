@@ -21,12 +21,14 @@ from softcount.learn.plan import Plan, plug
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.repeated_columns import without_repeats
 from softcount.models.base import expected
+from softcount.models.row_steps import preparing
 from softcount.models.tiles import Ready
 from softcount.run.base import Runner
+from softcount.run.held_rows import HeldRows
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split
 
-Rows = TypeVar("Rows", Chunk, Ready)
+Weighed = TypeVar("Weighed", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
 MOST_CLASSES = 32
 PATIENCE = 2
@@ -190,7 +192,7 @@ class NumberSearch:
     @property
     def small(self) -> bool:
         """Whether all rows are searched: where their distinct ones are few, or there are few cells."""
-        rows = sum(part.n_rows for part in self.prepared.ready)
+        rows = self.prepared.n_rows
         few = rows * max(1, len(self.prepared.one.schema.used)) <= SMALL
         return few or (self.prepared.sketch.whole and self.prepared.races)
 
@@ -199,7 +201,8 @@ class NumberSearch:
         rows = self.prepared.sketch
         chunk = rows.as_heavy_as_the_table()
         kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
-        return replace(self.prepared, chunks=[chunk], ready=[self.prepared.one.prepare(chunk)], kept=kept)
+        chunks = HeldRows([chunk], self.runner)
+        return replace(self.prepared, chunks=chunks, ready=chunks.made(preparing(self.prepared.one)), kept=kept)
 
     def climbed(self, fitted: Learned, plan: Plan) -> Learned:
         """All rows climbed from where a fit came to."""
@@ -237,13 +240,14 @@ class NumberSearch:
 
         Climbing on from the fit to all rows costs less but knows them: on soybean it chose six classes, this one four.
         """
-        chunks, starts, height, mass = self.prepared.chunks, self.few(classes), 0.0, 0.0
+        chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
         split = Split(FOLDS, 0, repeats=Repeats.of((chunk.start, chunk.weights) for chunk in chunks))
         for fold in split.tested:
-            fitted = fit_prepared(without(self.prepared, split, fold), self.trial_plan(LONG), starts, self.runner)
+            others = without(self.prepared, split, fold, self.runner)
+            fitted = fit_prepared(others, self.trial_plan(LONG), starts, self.runner)
             if fitted.interrupted:
                 raise KeyboardInterrupt
-            rest = [replace(part, weights=split.weights_in(part, fold)) for part in self.prepared.ready]
+            rest = [replace(part, weights=split.weights_in(part, fold)) for part in self.prepared.ready.here]
             tested = expected(fitted.model, fitted.estimates, rest, self.runner)
             height, mass = height + tested.log_likelihood, mass + tested.rows
         return height / mass if mass > 0 else -np.inf
@@ -294,7 +298,7 @@ class NumberSearch:
 
     def _light(self) -> list[str]:
         """That weights make the rows speak for few: weights that sum to one leave no evidence for classes."""
-        rows, worth = sum(chunk.n_rows for chunk in self.prepared.chunks), self.prepared.sketch.mass
+        rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
         if worth >= 0.1 * rows:
             return []
         return [
@@ -325,14 +329,14 @@ def sound(fitted: Learned) -> np.ndarray:
     )
 
 
-def without(prepared: Prepared, split: Split, fold: int) -> Prepared:
+def without(prepared: Prepared, split: Split, fold: int, runner: Runner) -> Prepared:
     """The table with no weight on the rows of one fold."""
-    ready = [_without(part, split, fold) for part in prepared.ready]
-    chunks = [_without(chunk, split, fold) for chunk in prepared.chunks]
+    ready = HeldRows((_without(part, split, fold) for part in prepared.ready.here), runner)
+    chunks = HeldRows((_without(chunk, split, fold) for chunk in prepared.chunks.here), runner)
     return replace(prepared, ready=ready, chunks=chunks, kept={})
 
 
-def _without(rows: Rows, split: Split, fold: int) -> Rows:
+def _without(rows: Weighed, split: Split, fold: int) -> Weighed:
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     return replace(rows, weights=weights - split.weights_in(rows, fold))
 

@@ -16,6 +16,7 @@ from softcount.learn.repeated_columns import column_of, correlations, is_free
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import dependent_pairs
 from softcount.run.base import Runner
+from softcount.run.held_rows import HeldRows
 from softcount.table.schema import Field, Key, Kind
 
 FEW_CLASSES = 5
@@ -57,6 +58,8 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
     """Blocks of columns that depend on each other within the classes of a fit; None where there are none."""
     if plan.declared.everything is not None or prepared.table.bag_width is not None:
         return None
+    if not isinstance(prepared.chunks, HeldRows):
+        return None
     classes = _classes(prepared, fitted)
     numbers, correlated = _of_numbers(prepared, plan, classes)
     levels, dependent = _of_levels(prepared, plan, classes)
@@ -69,7 +72,7 @@ def _classes(prepared: Prepared, fitted: Learned) -> np.ndarray:
     compiled = fitted.model.compile(fitted.estimates)
     found = [
         fitted.model.memberships(part, compiled, rows).argmax(axis=1)
-        for part in prepared.ready
+        for part in prepared.ready.here
         for rows in part.tiles()
     ]
     return np.concatenate(found)
@@ -85,7 +88,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
     if len(specs) < 2:
         return [], []
     keys = [spec.key for spec in specs]
-    values = np.stack([column_of(schema, spec, prepared.chunks) for spec in specs], axis=1)
+    values = np.stack([column_of(schema, spec, prepared.chunks.here) for spec in specs], axis=1)
     within = np.abs(_within(values, classes))
     blocks = [block for block in _joined(within, keys) if len(block) > 1]
     if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
@@ -127,7 +130,7 @@ def _joined(within: np.ndarray, keys: Sequence[Key]) -> list[tuple[Key, ...]]:
 
 def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
     """Columns of few levels, without holes, that say enough of each other within classes; and their pairs."""
-    schema, chunks = prepared.settled.schema, prepared.chunks
+    schema, chunks = prepared.settled.schema, prepared.chunks.here
     specs = [spec for spec in schema.stored("codes") if is_free(spec, plan) and 2 <= len(spec.levels) <= MOST_COMBINED]
     codes = [column_of(schema, spec, chunks).astype(np.int64) - 1 for spec in specs]
     whole = [place for place, column in enumerate(codes) if (column >= 0).all()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import lgamma, log
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from softcount.counts import ROOT, Counts
-from softcount.models.base import ClassModel, Model, runs_of
+from softcount.models.base import ClassModel, Model
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.numerics.late_scipy import entr
 from softcount.run.base import Runner
+from softcount.run.held_rows import rows_here
+from softcount.run.rows import Rows, Step
 
 
 def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
@@ -60,14 +62,19 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
     return total
 
 
-def memberships_entropy(model: ClassModel, params: Params, ready: Sequence[Any], runner: Runner) -> float:
+def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
     """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
-    work = partial(_undecided, model, model.compile(params))
-    return float(sum(sum(part) for part in runner.map(work, runs_of(ready, runner.n_jobs))))
+    return float(rows_here(ready, runner).total(Step(f"{__name__}:undecided", (model, params))))
 
 
-def _undecided(model: ClassModel, compiled: Any, run: Sequence[Any]) -> list[float]:
-    return [sum(_tile_entropy(model, compiled, ready, rows) for rows in ready.tiles()) for ready in run]
+def undecided(state: tuple[ClassModel, Params]) -> Callable[[Any], float]:
+    """How undecided the rows of a prepared part are."""
+    model, params = state
+    return partial(_undecided, model, model.compile(params))
+
+
+def _undecided(model: ClassModel, compiled: Any, ready: Any) -> float:
+    return sum(_tile_entropy(model, compiled, ready, rows) for rows in ready.tiles())
 
 
 def _tile_entropy(model: ClassModel, compiled: Any, ready: Any, rows: slice) -> float:

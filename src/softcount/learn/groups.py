@@ -15,8 +15,8 @@ from softcount.errors import DataError, warn
 from softcount.learn.degenerate import as_rows, dead, sizes, spikes, starved
 from softcount.learn.em import climb
 from softcount.learn.learned import Learned
-from softcount.learn.plan import Plan, absent, climb_facts, degenerate_notes, or_empty, plug, stopped_notes
-from softcount.learn.prepare import Prepared, count_equally, prepare, weight_lift, with_weight
+from softcount.learn.plan import Plan, absent, climb_facts, degenerate_notes, plug, stopped_notes
+from softcount.learn.prepare import Prepared, prepare, weight_lift
 from softcount.learn.race import Race
 from softcount.learn.race_search import RaceSearch
 from softcount.learn.rules import Climb
@@ -36,10 +36,11 @@ from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem
 from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence
+from softcount.models.row_steps import counting_equally, weighing
 from softcount.models.side_by_side import SideBySide
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Distribution
-from softcount.run.base import Runner, total
+from softcount.run.base import Runner
 from softcount.table import Table
 
 VERY_FEW_ROWS = 400
@@ -73,8 +74,8 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Lear
     lift = weight_lift(prepared.chunks, plan.how)
     if lift == 1.0:
         return fit_prepared(prepared, plan, starts, runner)
-    ready = [with_weight(part, lift) for part in prepared.ready]
-    heavier = replace(prepared, chunks=[with_weight(chunk, lift) for chunk in prepared.chunks], ready=ready, kept={})
+    weigh = weighing(lift)
+    heavier = replace(prepared, chunks=prepared.chunks.made(weigh), ready=prepared.ready.made(weigh), kept={})
     found = fit_prepared(heavier, plan, starts, runner)
     counts, trace = found.counts * (1.0 / lift), [height / lift for height in found.trace]
     return replace(found, counts=counts, trace=trace, log_likelihood=counts.log_likelihood)
@@ -182,7 +183,7 @@ class Task:
         An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
         """
         model, plan = self.model, self.plan
-        counts = _shared_counts(model, self.prepared, self.runner)
+        counts = _shared_counts(model, self.prepared)
         priors = priors_of(plan.prior, model.leaves, "row")
         auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
         imagined = self.imagine(counts, priors | dict.fromkeys(auto, "row"))
@@ -365,7 +366,7 @@ class Task:
         return nudged(self.model, params, same, np.random.default_rng(entropy(self.starts.seed) or 0))
 
     def _said(self, imagined: Imagined) -> Params:
-        model, init, ready = self.model, self.starts.init, self.prepared.ready
+        model, init = self.model, self.starts.init
         if isinstance(init, Learned):
             if not {leaf.key for leaf in init.model.leaves} & {leaf.key for leaf in model.leaves}:
                 raise DataError("init: the model to start from has no column or block of columns that this one has.")
@@ -375,15 +376,15 @@ class Task:
         if callable(init):
             params: Params = init(model, imagined)
             return params
+        ready = self.prepared.ready.here
         members = checked_memberships(init, ready, model.groups)
         return model.nodes.estimate(members_counts(model, ready, members), imagined)
 
 
-def _shared_counts(model: ClassModel, prepared: Prepared, runner: Runner) -> Counts:
+def _shared_counts(model: ClassModel, prepared: Prepared) -> Counts:
     """The whole table's counts by node, as those of one group; the classes share its rows equally."""
     if "whole" not in prepared.kept:
-        whole = total(runner, partial(count_equally, prepared.one), prepared.ready)
-        prepared.kept["whole"] = prepared.one.named(or_empty(whole))
+        prepared.kept["whole"] = prepared.one.named(prepared.ready.total(counting_equally(prepared.one)))
     counts: Counts = prepared.kept["whole"]
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     return replace(counts, arrays={**counts.arrays, ROOT: shares})

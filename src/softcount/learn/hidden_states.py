@@ -15,7 +15,7 @@ from softcount.learn.degenerate import as_rows, dead, spikes, starved, with_floo
 from softcount.learn.groups import search_notes
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, absent, cells_of, climb_facts, degenerate_notes, plug, retyping, stopped_notes
-from softcount.learn.prepare import MIXTURE_FLOOR, count_equally, empty_notes, measures_of, read_all, with_blanks
+from softcount.learn.prepare import MIXTURE_FLOOR, check_reach, empty_notes, measures_of, read_all, with_blanks
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.sketch import Sketch, sketch
 from softcount.learn.start import entropy
@@ -23,6 +23,7 @@ from softcount.learn.state_starts import StateStarts, drawn_state_start
 from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel
 from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
+from softcount.models.row_steps import count_equally
 from softcount.numerics.twofold import Twofold
 from softcount.run.base import Runner
 from softcount.sequences import Sequences
@@ -43,7 +44,7 @@ class StepRows:
     sequences: Sequences
     table: Table
     settled: Settled
-    chunks: list[Chunk]
+    chunks: Sequence[Chunk]
     one: ClassModel
     sketch: Sketch
     named: list[Any] | None
@@ -60,8 +61,8 @@ class StepRows:
     def whole(self) -> Counts:
         """All steps' counts by column, as those of one group."""
         if "whole" not in self.kept:
-            ready = [self.one.prepare(chunk, base=False) for chunk in self.chunks]
-            parts = [count_equally(self.one, part) for part in ready]
+            count = count_equally(self.one)
+            parts = [count(self.one.prepare(chunk, base=False)) for chunk in self.chunks]
             self.kept["whole"] = self.one.named(sum(parts[1:], parts[0]))
         found: Counts = self.kept["whole"]
         return found
@@ -78,15 +79,15 @@ def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -
 
 def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
     chunks, settled = read_all(table, plan, runner, plan.named)
-    table.within_reach(chunks)
+    check_reach(table, chunks)
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     one = plan.declared.model(settled.schema, 1, MANY_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
     refuse_scores(one.leaves, "is not for states to be found")
     refuse_unknown(one.leaves, "is not for states to be found", "")
-    one = with_blanks(one, chunks)
-    rows = sketch(chunks, measures_of(one, settled.schema), marked=table.bag_width is None)
+    one = with_blanks(one, chunks.here)
+    rows = sketch(chunks.here, measures_of(one, settled.schema), marked=table.bag_width is None)
     one = one.with_leaves(with_floors(one.leaves, settled.schema, rows))
-    whole = [sequences.bordered(chunk) for chunk in chunks]
+    whole = [sequences.bordered(chunk) for chunk in chunks.here]
     return StepRows(sequences, table, settled, whole, one, rows, settled.classes or None)
 
 
@@ -190,7 +191,7 @@ class StateTask:
         """Where short runs go: on a part of long tables, spread over all of them, as heavy as the whole."""
         if problem.n_rows <= GROUND:
             return problem
-        parts = problem.rows
+        parts = problem.rows.here
         wanted = max(1, len(parts) * GROUND // problem.n_rows)
         some = [parts[len(parts) * i // wanted].shortened(GROUND) for i in range(wanted)]
         factor = problem.n_rows / sum(part.n_rows for part in some)

@@ -20,19 +20,18 @@ from softcount.learn.plan import (
     cells_of,
     climb_facts,
     climb_note,
-    or_empty,
     plug,
     retyping,
     state_notes,
 )
 from softcount.learn.prepare import (
     LABELLED_FLOOR,
+    check_reach,
     count_labelled,
     recoded_chunks,
     tallied,
     weight_lift,
     with_blanks,
-    with_weight,
 )
 from softcount.learn.rules import Climb
 from softcount.learn.start import open_counts
@@ -40,8 +39,10 @@ from softcount.models.align import Older, aligned, grown
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
-from softcount.run.base import Runner, total
-from softcount.table import Chunk, Table
+from softcount.models.row_steps import preparing, tallying, weighing
+from softcount.run.base import Runner
+from softcount.run.rows import Rows
+from softcount.table import Table
 
 
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
@@ -87,8 +88,8 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     if hidden:
         _refuse_hidden(model, plan, hidden, known=not table.unknown_labels)
         notes += _swamped_notes(model, counts, imagined)
-        kept = found.chunks or recoded_chunks(table, settled, runner)
-        table.within_reach(kept)
+        kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
+        check_reach(table, kept)
         reached, imagined = climb_labelled(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         notes.append(climb_note(hidden, reached))
@@ -134,16 +135,17 @@ def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     return ""
 
 
-def climb_labelled(model: ClassModel, kept: list[Chunk], plan: Plan, runner: Runner) -> tuple[Climb, Imagined]:
+def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[Climb, Imagined]:
     """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block.
 
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
     """
     lift = weight_lift(kept, plan.how)
-    kept = kept if lift == 1.0 else [with_weight(chunk, lift) for chunk in kept]
-    model = with_blanks(model, kept)
-    ready = list(runner.map(model.prepare, kept))
-    rows, told = open_counts(model, ready), model.named(or_empty(total(runner, model.tally, ready)))
+    kept = kept if lift == 1.0 else kept.made(weighing(lift))
+    if not all(leaf.family.exact for leaf in model.leaves):
+        model = with_blanks(model, kept.here)
+    ready = kept.made(preparing(model))
+    rows, told = open_counts(model, ready), model.named(ready.total(tallying(model)))
     plan = _decided(plan, model, told)
     decided = _from_classes(model, told, plan)
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))

@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.learn.em import climb
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
-from softcount.learn.prepare import read_all
+from softcount.learn.prepare import check_reach, read_all
 from softcount.learn.search import Search, SearchResult
 from softcount.learn.start import entropy
 from softcount.models.base import GraphModel, Problem
@@ -46,11 +46,11 @@ def fit_network(
 
 def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner) -> Learned:
     chunks, settled = read_all(table, plan, runner, None)
-    if not sum(chunk.n_rows for chunk in chunks):
+    if not chunks.n_rows:
         raise DataError("the table has no rows.")
-    model, notes = build(settled, chunks)
-    ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks)])
-    table.within_reach(chunks)
+    model, notes = build(settled, chunks.here)
+    ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
+    check_reach(table, chunks)
     return learned(model, ready, priors_of(model), plan, starts, runner, [*table.notes, *settled.notes, *notes])
 
 
@@ -107,7 +107,7 @@ def _climbed(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
     if starts.given is not None:
         makes = [partial(starts.given, model, problem.imagined)]
     else:
-        rows = problem.rows[0]
+        rows = problem.rows.here[0]
         seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.has_hidden else 1)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         makes = [partial(model.drawn_start, rows, problem.imagined, rng) for rng in rngs]

@@ -19,9 +19,11 @@ from softcount.learn.sketch import Measures, Sketch, sketch
 from softcount.models.align import Older
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, refuse_scores, refuse_unknown
+from softcount.models.row_steps import preparing
 from softcount.models.side_by_side import SideBySide
-from softcount.models.tiles import Ready
 from softcount.run.base import Runner, total
+from softcount.run.held_rows import HeldRows
+from softcount.run.rows import Rows, Step
 from softcount.table import Chunk, Settled, Table
 from softcount.table.schema import Schema
 
@@ -32,7 +34,6 @@ EXACT_PASSES = 8
 """Passes over the table that a mixture makes once its starts have been raced, about."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
-Weighed = TypeVar("Weighed", Chunk, Ready)
 
 
 def on_task(work: Callable[[Chunk], Result], task: Callable[[], Chunk]) -> Result:
@@ -45,18 +46,13 @@ def count_labelled(model: ClassModel, chunk: Chunk) -> Counts:
     return model.tally(model.prepare(chunk, base=False))
 
 
-def count_equally(model: ClassModel, ready: Any) -> Counts:
-    """The counts of prepared rows, each shared equally between the groups."""
-    return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
-
-
-def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> tuple[list[Chunk], Settled]:
-    """Every row in memory, its levels and classes in their final order."""
-    raw = list(table.chunks(runner.map))
-    if classes is None and raw and raw[0].labels is not None and table.sides.target is None:
-        classes = range(1 + max(int(chunk.labels.max(initial=-1)) for chunk in raw if chunk.labels is not None))
+def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> tuple[Rows, Settled]:
+    """Every row encoded and kept for further passes, its levels and classes in their final order."""
+    raw = runner.encoded(table)
+    if classes is None and table.sides.labels is not None:
+        classes = range(1 + int(table.sides.labels.max(initial=-1)))
     settled = plan.declared.settle(table, classes)
-    chunks = table.in_order(raw, settled)
+    chunks = runner.settled(table, raw, settled)
     return chunks, plan.declared.with_points(settled, chunks)
 
 
@@ -70,16 +66,16 @@ class Tallied(Generic[Result]):
     total: Result
     model: ClassModel
     settled: Settled
-    chunks: list[Chunk] | None
+    chunks: Rows | None
 
     @property
     def in_order(self) -> bool:
         return self.chunks is not None
 
 
-def recoded_chunks(table: Table, settled: Settled, runner: Runner) -> list[Chunk]:
+def recoded_chunks(table: Table, settled: Settled, runner: Runner) -> Rows:
     """Every row again, in the settled codes."""
-    return [settled.recoded(chunk) for chunk in table.chunks(runner.map)]
+    return HeldRows(map(settled.recoded, table.chunks(runner.map)), runner)
 
 
 def tallied(
@@ -96,11 +92,19 @@ def tallied(
         chunks, settled = read_all(table, plan, runner, classes)
         schema, groups = settled.schema, len(settled.classes)
     model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
-    work = partial(counting, model)
-    found = total(runner, partial(on_task, work), table.tasks()) if chunks is None else total(runner, work, chunks)
+    if chunks is None:
+        found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
+    else:
+        found = chunks.total(Step(f"{__name__}:begin_counting", (counting, model))) if chunks.n_rows else None
     if found is None:
         raise DataError("the table has no rows.")
     return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
+
+
+def begin_counting(state: tuple[Callable[[ClassModel, Chunk], Result], ClassModel]) -> Callable[[Chunk], Result]:
+    """What rows of a chunk add up to, by a function of the model and the chunk."""
+    counting, model = state
+    return partial(counting, model)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,9 +114,9 @@ class Prepared:
     table: Table
     settled: Settled
     plan: Plan
-    chunks: list[Chunk]
+    chunks: Rows
     one: ClassModel
-    ready: list[Any]
+    ready: Rows
     named: list[Any] | None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -139,7 +143,7 @@ class Prepared:
 
     @property
     def n_rows(self) -> int:
-        return sum(part.n_rows for part in self.ready)
+        return self.ready.n_rows
 
     @property
     def races(self) -> bool:
@@ -181,46 +185,68 @@ def prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
 
 def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     chunks, settled = read_all(table, plan, runner, plan.named)
-    if not chunks:
+    if not chunks.n_rows:
         raise DataError("the table has no rows.")
-    table.within_reach(chunks)
+    check_reach(table, chunks)
     if table.sides.target is not None and table.unknown_labels == 0:
-        chunks = [replace(chunk, labels=None) for chunk in chunks]
+        chunks = chunks.made(Step(f"{__name__}:drop_labels"))
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     cells, weight = EXACT_PASSES * cells_of(table), plan.unlabelled_weight
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
     refuse_unknown(model.leaves, "is not for classes to be found", "")
-    model = with_blanks(model, chunks)
-    ready = list(runner.map(model.prepare, chunks))
+    model = with_blanks(model, _blank_rows(chunks, model, settled.schema, table))
+    ready = chunks.made(preparing(model))
     return Prepared(table, settled, plan, chunks, model, ready, settled.classes or None)
 
 
-def empty_notes(schema: Schema, chunks: Sequence[Chunk]) -> list[str]:
+def drop_labels(_: None) -> Callable[[Chunk], Chunk]:
+    """A chunk without its labels."""
+    return partial(replace, labels=None)
+
+
+def check_reach(table: Table, chunks: Rows) -> None:
+    """Raise where numbers of these rows, which are the table's, lie too far from the first ones to square."""
+    table.refuse_far(chunks.total(Step("softcount.table.reach:reaching", table.schema)))
+
+
+def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -> Sequence[Chunk]:
+    """The rows that say what a hole is taken for: all of them where they are here, a sample where they are not."""
+    if all(leaf.family.exact for leaf in model.leaves):
+        return []
+    if isinstance(chunks, HeldRows):
+        return chunks.here
+    return [sketch(chunks, measures_of(model, schema), marked=table.bag_width is None).as_heavy_as_the_table()]
+
+
+def empty_notes(schema: Schema, chunks: Rows) -> list[str]:
     """Columns of numbers without a number: somebody said what they are, so they are kept."""
-    empty = [
-        spec.key
-        for place, spec in enumerate(schema.stored("reals"))
-        if all(np.isnan(chunk.reals[:, place]).all() for chunk in chunks)
-    ]
+    numbers = schema.stored("reals")
+    there = chunks.total(Step(f"{__name__}:count_numbers")) if numbers else ()
+    empty = [spec.key for spec, count in zip(numbers, there, strict=True) if not count]
     return [f"column {key!r} has no values: what its parameters say means nothing. Leave it out." for key in empty]
 
 
-def weight_lift(chunks: Sequence[Chunk], how: How) -> float:
+def count_numbers(_: None) -> Callable[[Chunk], np.ndarray]:
+    """How many numbers each column of a chunk has."""
+    return _numbers
+
+
+def _numbers(chunk: Chunk) -> np.ndarray:
+    return np.asarray(np.count_nonzero(~np.isnan(chunk.reals), axis=0))
+
+
+def weight_lift(chunks: Rows, how: How) -> float:
     """What weights below one on average are multiplied by, a power of two, so that they are about one.
 
     Maximum likelihood does not depend on it, but a tolerance does: with weights of 1e-10 nothing was left to gain at
     any start. With a prior, weights say how much the rows count beside it, and stay.
     """
-    total, rows = sum(chunk.total_weight for chunk in chunks), sum(chunk.n_rows for chunk in chunks)
-    return 2.0 ** -round(np.log2(total / rows)) if how == "ml" and 0 < total < rows else 1.0
-
-
-def with_weight(rows: Weighed, factor: float) -> Weighed:
-    """Rows that weigh so many times as much."""
-    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-    return replace(rows, weights=weights * factor)
+    if how != "ml":
+        return 1.0
+    total, rows = sum(chunks.each(Step("operator:attrgetter", "total_weight"))), chunks.n_rows
+    return 2.0 ** -round(np.log2(total / rows)) if 0 < total < rows else 1.0
 
 
 def with_blanks(model: ClassModel, chunks: Sequence[Chunk]) -> ClassModel:

@@ -11,6 +11,8 @@ from softcount import remedies
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import Prepared, prepare
 from softcount.run.base import Runner
+from softcount.run.held_rows import HeldRows
+from softcount.run.rows import Rows
 from softcount.table import Chunk
 from softcount.table.schema import Field, Key, Schema
 
@@ -47,10 +49,11 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     return prepare(fewer, plan, runner)
 
 
-def repeated_columns(schema: Schema, chunks: Sequence[Chunk], plan: Plan) -> dict[Key, Key]:
+def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
     """By column that is a copy or a function of another, that other; where each is one of the other's, the first."""
-    rows = sum(chunk.n_rows for chunk in chunks)
-    if plan.declared.everything is not None or rows * len(schema.used) > MOST_CELLS:
+    if plan.declared.everything is not None or chunks.n_rows * len(schema.used) > MOST_CELLS:
+        return {}
+    if not isinstance(chunks, HeldRows):
         return {}
     free = [spec for spec in schema.used if is_free(spec, plan)]
     if len(free) > MOST_COLUMNS:

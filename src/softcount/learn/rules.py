@@ -131,7 +131,7 @@ class ClimbState:
         """The first pass; rows that the start calls impossible are refused by name."""
         counts, height = self.seen(params)
         if np.isneginf(counts.log_likelihood):
-            raise self.problem.model.impossible(params, self.problem.rows)
+            raise self.problem.impossible(params)
         self.units = self.problem.units(counts)
         self.arrive(params, counts, height)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.numerics.late_scipy import sparse
+from softcount.run.rows import Rows, Step
 from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096
@@ -63,30 +64,74 @@ class Measures:
 AS_THEY_ARE = Measures()
 
 
-def sketch(chunks: Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
+def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
     """The table's distinct rows, or a sample of them that no order of rows can change.
 
     Rows of different known classes are distinct. Where
     sparse blocks are `marked`, they are text, and their first column says whether there is a document.
     """
+    if not isinstance(chunks, Sequence):
+        return _sketched(chunks.total(Step(f"{__name__}:sample")), measures)
     if chunks[0].bags:
         return _bag_sketch(chunks, measures, marked)
-    kept = _as_bytes(chunks[0])[:0]
-    weights, mass, limit = np.zeros(0), 0.0, LARGEST
+    found = LightRows.none(chunks[0])
     for chunk in chunks:
+        found = found.with_rows(chunk)
+    return _sketched(found, measures)
+
+
+def _sketched(found: LightRows, measures: Measures) -> Sketch:
+    if not len(found.rows):
+        raise DataError("the table has no rows with weight.")
+    chunk = _decoded(found.rows, found.weights, found.like)
+    return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.limit == LARGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class LightRows:
+    """The distinct rows of the smallest hashes among some, as bytes: of two sets of rows they add up to those of both.
+
+    `like` is a chunk of the same columns, `mass` the weight of all rows, and no row has a hash above `limit`.
+    """
+
+    like: Chunk
+    rows: np.ndarray
+    weights: np.ndarray
+    mass: float = 0.0
+    limit: np.uint64 = LARGEST
+
+    @classmethod
+    def none(cls, chunk: Chunk) -> LightRows:
+        return cls(chunk, _as_bytes(chunk)[:0], np.zeros(0))
+
+    def with_rows(self, chunk: Chunk) -> LightRows:
+        """With those of a chunk."""
         rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
-        mass += float(extra.sum())
-        marks = _hash(rows)
+        marks, limit = _hash(rows), self.limit
         light = (marks <= limit) & (extra > 0)
         lightest = np.unique(marks[light])
         if len(lightest) > SKETCH_ROWS:
             limit = lightest[SKETCH_ROWS - 1]
             light &= marks <= limit
-        kept, weights, limit = _merged(np.concatenate([kept, rows[light]]), np.append(weights, extra[light]), limit)
-    if not len(kept):
-        raise DataError("the table has no rows with weight.")
-    chunk = _decoded(kept, weights, chunks[0])
-    return Sketch(chunk, *_coordinates(chunk, measures), mass, limit == LARGEST)
+        return self._joined(rows[light], extra[light], float(extra.sum()), limit)
+
+    def __add__(self, other: LightRows) -> LightRows:
+        return self._joined(other.rows, other.weights, other.mass, min(self.limit, other.limit))
+
+    def _joined(self, rows: np.ndarray, weights: np.ndarray, mass: float, limit: np.uint64) -> LightRows:
+        merged = _merged(np.concatenate([self.rows, rows]), np.append(self.weights, weights), limit)
+        return LightRows(self.like, *merged[:2], self.mass + mass, merged[2])
+
+
+def sample(_: None) -> Callable[[Chunk], LightRows]:
+    """The rows of the smallest hashes in a chunk."""
+    return _light_rows
+
+
+def _light_rows(chunk: Chunk) -> LightRows:
+    if chunk.bags:
+        raise DataError("classes of texts, or of sparse rows, are found on one machine. Leave the engine out.")
+    return LightRows.none(chunk.take(slice(0, 1))).with_rows(chunk)
 
 
 def _as_bytes(chunk: Chunk) -> np.ndarray:

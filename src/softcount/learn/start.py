@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -15,6 +15,7 @@ from softcount.learn.sketch import Sketch, distances, far_from, flat_points
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
+from softcount.run.rows import Rows, Step
 
 INITS = ("k-means++", "k-means", "random", "agglomerative")
 LLOYD_STEPS = 10
@@ -195,12 +196,20 @@ def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndar
     return model.gathered(reduce(add, parts))
 
 
-def open_counts(model: ClassModel, ready: Sequence[Any]) -> Counts:
+def open_counts(model: ClassModel, ready: Rows) -> Counts:
     """Counts, by bundle, of every row, those of unknown class in all classes alike."""
-    labels = np.concatenate([part.labels for part in ready if part.labels is not None])
-    members = one_hot(labels, None, model.groups)
-    members[labels < 0] = 1.0 / model.groups
-    return members_counts(model, ready, members)
+    return model.gathered(ready.total(Step(f"{__name__}:count_open", model)))
+
+
+def count_open(model: ClassModel) -> Callable[[Any], Counts]:
+    """Such counts of a prepared part, under the model's own names."""
+    return partial(_open, model)
+
+
+def _open(model: ClassModel, ready: Any) -> Counts:
+    members = one_hot(ready.labels, None, model.groups)
+    members[ready.labels < 0] = 1.0 / model.groups
+    return model.tally_members(ready, members)
 
 
 def entropy(seed: Any) -> Any:

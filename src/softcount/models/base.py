@@ -9,9 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
-from itertools import chain, pairwise
-from operator import add
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -21,7 +19,10 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
+from softcount.models.row_steps import arranging, expecting, finding_impossible
 from softcount.run.base import Runner
+from softcount.run.held_rows import rows_here
+from softcount.run.rows import Rows
 from softcount.run.threads import Threads
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
@@ -31,7 +32,6 @@ Assign = Callable[[np.ndarray, int], None]
 """Turns rows' posteriors into memberships, in place; told the number of the first row."""
 ASSIGNED = "(assigned)"
 """The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
-LONGEST_RUN = 8
 
 
 class Model(ABC):
@@ -292,7 +292,7 @@ class Problem:
 
     model: Model
     imagined: Imagined
-    ready: Sequence[Any]
+    ready: Rows | Sequence[Any]
     runner: Runner = field(default_factory=lambda: Threads(1))
     exact: bool = True  # false where the rows are a sample of the table
     _priors: deque[tuple[Params, float]] = field(init=False, repr=False, default_factory=lambda: deque(maxlen=2))
@@ -302,13 +302,13 @@ class Problem:
         return self.model.nodes
 
     @cached_property
-    def rows(self) -> list[Any]:
+    def rows(self) -> Rows:
         """The rows in parts of a good length for many passes."""
-        return self.model.arranged(list(self.ready))
+        return rows_here(self.ready, self.runner).arranged(arranging(self.model))
 
     @property
     def n_rows(self) -> int:
-        return sum(part.n_rows for part in self.ready)
+        return rows_here(self.ready, self.runner).n_rows
 
     @property
     def work(self) -> int:
@@ -318,6 +318,11 @@ class Problem:
     def expected(self, params: Params, assign: Assign | None = None) -> Counts:
         """Expected counts of all rows under these parameters."""
         return expected(self.model, params, self.rows, self.runner, assign)
+
+    def impossible(self, params: Params) -> DataError:
+        """The error where these parameters give some row probability zero."""
+        found = (error for error in self.rows.each(finding_impossible(self.model, params)) if error is not None)
+        return next(found, None) or self.model.impossible(params, [])
 
     def estimate(self, counts: Counts) -> Params:
         """The M-step."""
@@ -347,25 +352,8 @@ class Problem:
         return self.nodes.log_units(counts) - self.nodes.log_spreads(counts, self.imagined)
 
 
-def expected(model: Model, params: Params, rows: Sequence[Any], runner: Runner, assign: Assign | None = None) -> Counts:
+def expected(
+    model: Model, params: Params, rows: Rows | Sequence[Any], runner: Runner, assign: Assign | None = None
+) -> Counts:
     """Expected counts of these rows, by bundle."""
-    # On plain NumPy two runner wait for the interpreter: 20,000 rows took 223 ms in place of 144.
-    runs = runs_of(rows, runner.n_jobs) if model.worth_threads() else [rows]
-    parts = runner.map(partial(_expected, model, model.compile(params), assign), runs)
-    return model.gathered(reduce(add, chain.from_iterable(parts)))
-
-
-def _expected(model: Model, compiled: Any, assign: Assign | None, run: Sequence[Any]) -> list[Counts]:
-    """The expected counts of some parts of the rows, each by itself."""
-    return [model.expect(compiled, part, assign) for part in run]
-
-
-def runs_of(ready: Sequence[Any], n_jobs: int) -> list[Sequence[Any]]:
-    """Neighbouring parts to be done in one go: two runs for every thread, but at most eight parts at a time.
-
-    Waking a thread for each small part took as long as the part: two runner were no faster than one. Counts are
-    still added part by part, so that the bits do not depend on the number of runner.
-    """
-    runs = max(2 * n_jobs, -(-len(ready) // LONGEST_RUN))
-    edges = [len(ready) * i // runs for i in range(runs + 1)]
-    return [ready[a:b] for a, b in pairwise(edges) if a < b]
+    return model.gathered(rows_here(rows, runner).total(expecting(model, params, assign)))

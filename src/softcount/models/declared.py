@@ -15,7 +15,8 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
-from softcount.table import Chunk, Settled, Table
+from softcount.run.rows import Rows
+from softcount.table import Settled, Table
 from softcount.table.counted_points import CountedPoints, points_for
 from softcount.table.schema import Key, Kind, Schema
 from softcount.text import Reading
@@ -82,12 +83,12 @@ class Declared:
     def _named(self) -> list[Family]:
         return [*self.families.values(), *([] if self.everything is None else [self.everything])]
 
-    def with_points(self, settled: Settled, chunks: Sequence[Chunk]) -> Settled:
+    def with_points(self, settled: Settled, chunks: Rows) -> Settled:
         """The same with the points at which numbers are counted, where a family counts them so."""
         counted = [(place, spec) for place, spec in enumerate(settled.schema.stored("reals")) if self._counts(spec.key)]
         most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
         for place, spec in counted:
-            columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks)
+            columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks.here)
             schema = schema.with_field(replace(spec, points=CountedPoints.of(columns, most)))
         return replace(settled, schema=schema) if counted else settled
 

@@ -13,7 +13,14 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from softcount.run.held_rows import HeldRows
+from softcount.run.rows import Rows
+from softcount.run.spill import Spill
+
+if TYPE_CHECKING:
+    from softcount.table import Settled, Table
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -25,9 +32,19 @@ class Runner(Protocol):
     n_jobs: int
     shares_memory: bool
     """Whether what work changes is changed for all, as the levels that a table has met."""
+    spill: Spill
+    """Where rows are kept between passes."""
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
+        ...
+
+    def encoded(self, table: Table) -> Rows:
+        """All rows of a table as its chunks, read in one pass and kept for others."""
+        ...
+
+    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
+        """The same rows in their settled codes."""
         ...
 
 
@@ -39,23 +56,39 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     return result
 
 
-class AtOnce:
+class InThisProcess:
+    """What runners have in common that keep rows in this process."""
+
+    def encoded(self: Runner, table: Table) -> Rows:
+        """All rows of a table as its chunks."""
+        chunks = table.chunks(self.map)
+        return HeldRows(map(self.spill.kept_elsewhere, chunks) if table.holds_rows else chunks, self)
+
+    def settled(self: Runner, table: Table, rows: Rows, settled: Settled) -> Rows:
+        """The same rows in their settled codes."""
+        return HeldRows(table.in_order(rows.here, settled), self)
+
+
+class AtOnce(InThisProcess):
     """Runs work where it is called, one task after another."""
 
     n_jobs = 1
     shares_memory = True
 
+    def __init__(self) -> None:
+        self.spill = Spill()
+
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         return map(work, tasks)
 
 
-class PoolRunner:
+class PoolRunner(InThisProcess):
     """Runs work over tasks in a pool of `n_jobs` workers, made when it is first needed."""
 
     shares_memory = True
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_jobs = workers(n_jobs)
+    def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
+        self.n_jobs, self.spill = workers(n_jobs), Spill(spill)
         self._pool: Executor | None = None
 
     def _new_pool(self) -> Executor:
@@ -68,6 +101,7 @@ class PoolRunner:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+        self.spill.close()
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""

@@ -17,7 +17,6 @@ from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import Chunk, Settled
 from softcount.table.column_plan import (
-    FARTHEST,
     LOOKED_AT,
     Becomes,
     ColumnPlan,
@@ -28,12 +27,10 @@ from softcount.table.column_plan import (
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
 from softcount.table.labels import SideColumns, continuous, no_weight
 from softcount.table.levels import LevelCoder, in_order, order_codes
+from softcount.table.reach import Reach, reach_of
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
-SAFE = 2.0**40
-"""Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
-LARGEST = float(np.finfo(np.float64).max)
 MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
@@ -259,7 +256,7 @@ class Table:
                 self._tally.add(found)
                 yield found.chunk
             return
-        again = isinstance(self.source, DenseSource | SparseSource) or bool(self._texts)
+        again = self.holds_rows or bool(self._texts)
         room = -1 if again else MOST_HELD
         held: list[CodedChunk] = []
         for coded in run(ChunkTask.coded, self.tasks()):
@@ -269,14 +266,19 @@ class Table:
             yield found.chunk
         self._held = held if room >= 0 else None
 
-    def in_order(self, chunks: Sequence[Chunk], settled: Settled) -> list[Chunk]:
+    def in_order(self, chunks: Iterable[Chunk], settled: Settled) -> Iterable[Chunk]:
         """All chunks of a pass in their settled codes; kept where the chunks are."""
         if self._in_order is not None and settled.moves_alike(self._in_order[0]):
-            return list(self._in_order[1])
-        found = [settled.recoded(chunk) for chunk in chunks]
-        if self._held is not None:
-            self._in_order = settled, found
-        return list(found)
+            return self._in_order[1]
+        if self._held is None:
+            return map(settled.recoded, chunks)
+        self._in_order = settled, [settled.recoded(chunk) for chunk in chunks]
+        return self._in_order[1]
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether its rows are in memory anyway: an array, whose chunks are views where they can be."""
+        return isinstance(self.source, DenseSource | SparseSource)
 
     def absorb(self, found: CodedChunk) -> Chunk:
         """A chunk that was coded in another process, in this table's codes; what was met there is met here."""
@@ -379,19 +381,15 @@ class Table:
 
         A column whose ends are farther apart than any number says is refused.
         """
-        fields = self.schema.stored("reals")
-        plain = [(place, spec) for place, spec in enumerate(fields) if spec.kind is Kind.REAL]
-        ends = np.zeros((2, len(fields)))
-        for chunk in chunks:
-            ends[0] = np.minimum(ends[0], np.nanmin(chunk.reals, axis=0, initial=0.0))
-            ends[1] = np.maximum(ends[1], np.nanmax(chunk.reals, axis=0, initial=0.0))
-            for place, spec in plain:
-                if ends[1, place] / 2 - ends[0, place] / 2 > LARGEST / 2:
-                    raise _too_wide(spec.key, *ends[:, place].tolist())
-                off = np.abs(chunk.reals[:, place] - spec.anchor)
-                far = np.flatnonzero(off > SAFE * FARTHEST / spec.scale)
-                if len(far):
-                    raise Contradiction(spec.key, chunk.start + int(far[0]) + 1, "numbers far out", Becomes.FARTHER)
+        parts = iter(chunks)
+        reach = reach_of(self.schema, next(parts))
+        for chunk in parts:
+            reach += reach_of(self.schema, chunk)
+        return self.refuse_far(reach)
+
+    def refuse_far(self, reach: Reach) -> Table:
+        """The same by how far the rows reach."""
+        reach.check(self.schema)
         return self
 
     def _reaching(self, plan: ColumnPlan) -> ColumnPlan:
@@ -437,13 +435,6 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
             cell = piece.load()[name].slice(row - piece.start, 1)
             return text_columns.written(key, cell, table.words)
     return None
-
-
-def _too_wide(key: Key, least: float, greatest: float) -> DataError:
-    return DataError(
-        f"{wording.column(key)} goes from {least:.3g} to {greatest:.3g}, which is farther than any number says. "
-        "Count it in a larger unit: divide the column, by 1e10 say."
-    )
 
 
 def _note(plan: ColumnPlan, why: Contradiction) -> str:

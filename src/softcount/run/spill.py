@@ -1,0 +1,231 @@
+"""Rows that do not fit into memory: the arrays of their parts in a file of ours, mapped back where they are needed.
+
+The file has no name from the moment it is open, so that it goes with the process, however that ends. What is mapped
+from it counts as the system's cache of files, which is given up where memory is short.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import pickle
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount import remedies
+from softcount.errors import DataError
+from softcount.scratch import new_scratch
+
+LINE = 64
+"""Bytes to a multiple of which arrays begin."""
+SMALL = 4096
+"""Bytes of an array that are not worth a place in the file."""
+FIRST_SEGMENT, LARGEST_SEGMENT = 1 << 24, 1 << 30
+"""Bytes of the file that are mapped at once: each map takes a descriptor of the process."""
+ALWAYS = 1 << 26
+"""Bytes of rows that are held without asking how much memory is free."""
+SHARE = 4
+"""Of the memory that is free, one part in so many may be taken by held rows: prepared they take as much again."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Spill:
+    """Keeps parts of a table in memory as long as there is room, then in a file in `folder`.
+
+    With a folder given all of them go to the file; without one it is made where temporary files are.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
+        self._room: int | None = 0 if folder is not None else None
+        self._file: SpillFile | None = None
+        self._known = Memory()
+        self._held = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether some rows are in the file."""
+        return self._file is not None
+
+    def kept_elsewhere(self, part: Any) -> Any:
+        """The part as it is: somebody else has its arrays in memory anyway."""
+        for array in arrays_in(part):
+            self._known.add(array)
+        return part
+
+    def kept(self, part: Any) -> Any:
+        """The part as it is, or with its arrays in the file."""
+        new = sum(array.nbytes for array in arrays_in(part) if array not in self._known)
+        if not new or self._has_room(self._held + new):
+            self._held += new
+            return self.kept_elsewhere(part)
+        if self._file is None:
+            self._file = SpillFile(self.folder or tempfile.gettempdir(), self._known)
+        return self._file.kept(part)
+
+    def _has_room(self, size: int) -> bool:
+        if self._room is None and size > ALWAYS:
+            self._room = free_memory() // SHARE
+        return size <= (ALWAYS if self._room is None else self._room)
+
+    def close(self) -> None:
+        """Forget the file; what is still mapped of it stays until nobody needs it."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._held, self._known = None, 0, Memory()
+
+
+class Memory:
+    """Stretches of memory that are spoken for, whoever has them."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, array: np.ndarray) -> None:
+        """Take in what an array, or what it is a view of, takes up."""
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        start = _address(array)
+        place = bisect_right(self._starts, start)
+        if not (place and start + array.nbytes <= self._ends[place - 1]):
+            self._starts.insert(place, start)
+            self._ends.insert(place, start + array.nbytes)
+
+    def __contains__(self, array: np.ndarray) -> bool:
+        at = _address(array)
+        place = bisect_right(self._starts, at)
+        return place > 0 and at < self._ends[place - 1]
+
+
+def _address(array: np.ndarray) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+class SpillFile:
+    """A file that arrays are written to, one after another, and mapped from."""
+
+    def __init__(self, folder: str, known: Memory) -> None:
+        self.folder, self._known = folder, known
+        try:
+            self._handle, path = new_scratch(folder, 0o600, reading=True)
+        except OSError as error:
+            raise self._refused(error) from error
+        self._path: str | None = path
+        with suppress(OSError):  # some systems keep the name of an open file
+            os.unlink(path)
+            self._path = None
+        self._segment: mmap.mmap | None = None
+        self._start = self._end = 0  # where the segment begins in the file, and where it is free
+
+    def kept(self, part: Any) -> Any:
+        """The same part with its arrays in the file, those whose memory is spoken for as they are."""
+        buffers: list[pickle.PickleBuffer] = []
+        # Only how the part is put together is pickled, and stays in memory; what is written are its arrays.
+        form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
+        return pickle.loads(form, buffers=[self._placed(buffer) for buffer in buffers])
+
+    def _placed(self, buffer: pickle.PickleBuffer) -> Any:
+        raw = buffer.raw()
+        if raw.nbytes < SMALL or np.frombuffer(raw, np.uint8) in self._known:
+            return buffer
+        try:
+            return self._written(raw)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _written(self, raw: memoryview) -> memoryview:
+        size = -(-raw.nbytes // LINE) * LINE
+        if self._segment is None or self._end + size > len(self._segment):
+            self._segment = self._next_segment(size)
+        at, done = self._end, 0
+        while done < raw.nbytes:
+            # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
+            done += os.pwrite(self._handle, raw[done:], self._start + at + done)
+        self._end += size
+        return memoryview(self._segment)[at : at + raw.nbytes]
+
+    def _next_segment(self, least: int) -> mmap.mmap:
+        """A further part of the file, twice as long as the one before."""
+        before = 0 if self._segment is None else len(self._segment)
+        page = mmap.ALLOCATIONGRANULARITY
+        size = max(min(2 * before, LARGEST_SEGMENT), FIRST_SEGMENT, -(-least // page) * page)
+        self._start, self._end = self._start + before, 0
+        os.ftruncate(self._handle, self._start + size)
+        mapped = mmap.mmap(self._handle, size, offset=self._start)
+        self._known.add(np.frombuffer(mapped, np.uint8))
+        return mapped
+
+    def _refused(self, error: OSError) -> DataError:
+        reason, another = (error.strerror or str(error)).lower(), remedies.either("spill=FOLDER", "--spill DIR")
+        remedy = f"Name another folder: {another}"
+        if error.errno in FULL:
+            remedy = f"Free some space, or name a folder that has more: {another}"
+        elif error.errno == errno.ENOMEM:
+            remedy = "Allow the process more memory"
+        return DataError(f"rows that do not fit into memory cannot be kept in {self.folder!r}: {reason}. {remedy}.")
+
+    def close(self) -> None:
+        """Give the file up; its space is free again once nothing of it is mapped."""
+        os.close(self._handle)
+        if self._path is not None:
+            with suppress(OSError):
+                os.unlink(self._path)
+        self._segment = None
+
+
+def arrays_in(part: Any) -> Iterator[np.ndarray]:
+    """The arrays that a part of a table is made of."""
+    if isinstance(part, np.ndarray):
+        yield part
+    elif isinstance(part, (list, tuple)):
+        for own in part:
+            yield from arrays_in(own)
+    elif isinstance(part, dict):
+        for own in part.values():
+            yield from arrays_in(own)
+    elif hasattr(part, "indptr") and hasattr(part, "indices"):
+        yield from (part.data, part.indices, part.indptr)
+    elif is_dataclass(part):
+        for spec in fields(part):
+            yield from arrays_in(getattr(part, spec.name))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: of the machine, of its container, or of what it was allowed."""
+    found = [*_machine(), *_container(), *_allowed()]
+    return min(found, default=1 << 62)
+
+
+def _machine() -> Iterator[int]:
+    with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                yield 1024 * int(line.split()[1])
+
+
+def _container() -> Iterator[int]:
+    for limit, taken in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        with suppress(OSError, ValueError), open(limit, encoding="ascii") as most, open(taken, encoding="ascii") as now:
+            yield max(int(most.read()) - int(now.read()), 0)
+
+
+def _allowed() -> Iterator[int]:
+    with suppress(ImportError, OSError, ValueError, AttributeError):
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if soft != resource.RLIM_INFINITY:
+            with open("/proc/self/statm", encoding="ascii") as pages:
+                yield max(soft - int(pages.read().split()[0]) * mmap.PAGESIZE, 0)

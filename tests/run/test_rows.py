@@ -1,0 +1,98 @@
+"""Rows: steps by name, folded in the order of the parts, whoever runs them and wherever the parts are kept."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softcount.run.base import AtOnce, Runner
+from softcount.run.held_rows import HeldRows, runs_of
+from softcount.run.processes import Processes
+from softcount.run.rows import Step
+from softcount.run.threads import Threads
+
+HERE = __name__
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """A part of a table."""
+
+    start: int
+    values: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values)
+
+
+def parts(count: int = 37, rows: int = 900) -> Iterator[Some]:
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        yield Some(number * rows, rng.normal(size=rows) * 10.0 ** rng.integers(-8, 8))
+
+
+def summing(power: int) -> Callable[[Some], float]:
+    return lambda part: float((part.values**power).sum())
+
+
+def doubling(_: None) -> Callable[[Some], Some]:
+    return lambda part: Some(part.start, 2 * part.values)
+
+
+def halving(_: None) -> Callable[[Any], Any]:
+    return halves_of
+
+
+def halves_of(some: list[Some]) -> Iterator[Some]:
+    for part in some:
+        yield Some(part.start, part.values[:450])
+        yield Some(part.start + 450, part.values[450:])
+
+
+def test_a_step_is_a_name_and_a_state_and_pickles_small() -> None:
+    step = Step("softcount.models.row_steps:weigh", 2.0)
+    assert len(pickle.dumps(step)) < 200
+    assert pickle.loads(pickle.dumps(step)) == step
+
+
+@pytest.mark.parametrize("runner", [AtOnce(), Threads(1), Threads(3)], ids=["at once", "one thread", "three threads"])
+def test_a_total_is_folded_in_the_order_of_the_parts(runner: Runner) -> None:
+    rows = HeldRows(parts(), runner)
+    plain = 0.0
+    for number, part in enumerate(parts()):
+        own = float((part.values**2).sum())
+        plain = own if number == 0 else plain + own
+    assert rows.total(Step(f"{HERE}:summing", 2)) == plain
+    assert list(rows.each(Step(f"{HERE}:summing", 2, threads=False))) == list(rows.each(Step(f"{HERE}:summing", 2)))
+
+
+def test_rows_that_were_made_or_arranged_are_the_same_rows() -> None:
+    with Threads(2) as threads:
+        rows = HeldRows(parts(), threads)
+        twice, halves = rows.made(Step(f"{HERE}:doubling")), rows.arranged(Step(f"{HERE}:halving"))
+        assert rows.n_rows == twice.n_rows == halves.n_rows == 37 * 900
+        assert len(halves.here) == 2 * len(rows.here)
+        for one, other in zip(rows.here, twice.here, strict=True):
+            assert np.array_equal(2 * one.values, other.values)
+        joined = np.concatenate([part.values for part in halves.here])
+        assert np.array_equal(joined, np.concatenate([part.values for part in rows.here]))
+
+
+def test_steps_of_the_library_run_in_other_processes() -> None:
+    with Processes(2) as processes:
+        rows = HeldRows(parts(4), processes)
+        assert sum(rows.each(Step("operator:attrgetter", "n_rows"))) == 4 * 900
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_runs_are_neighbours_and_leave_nothing_out(count: int, jobs: int) -> None:
+    runs = runs_of(range(count), jobs)
+    assert [part for run in runs for part in run] == list(range(count))
+    assert max(map(len, runs)) <= 8
