@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,30 @@ def checked_html(html: str) -> Elements:
     return found
 
 
-@pytest.mark.parametrize("kind", MODELS)
+NUMBERS = np.random.default_rng(0).normal(size=(60, 2))
+SHOWN: dict[str, Callable[[], Any]] = {kind: lambda made=made: made().model for kind, made in MODELS.items()} | {
+    "histogram": lambda: sc.Histogram().fit(NUMBERS[:, 0]),
+    "kernel density": lambda: sc.KernelDensity().fit(NUMBERS[:, 0]),
+    "kernel density of two": lambda: sc.KernelDensity().fit(NUMBERS),
+    "directions": lambda: sc.SphericalKMeans(2, random_state=0).fit(NUMBERS),
+}
+SAID = {"network": "7 nodes", "chain": "3 symbols (a, b, c), order 1", "hidden_states": "3 states (0, 1, 2) from 3"}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
 def test_a_fitted_model_says_what_it_was_fitted_to(kind: str) -> None:
-    model = MODELS[kind]().model
-    assert f"# {'7 nodes' if kind == 'network' else ''}" in repr(model)
-    assert "rows" in repr(model)
+    model = SHOWN[kind]()
+    of = "steps" if "chain" in kind or "states" in kind else "rows"
+    assert f"# {SAID.get(kind, '')}" in repr(model)
+    assert of in repr(model)
     assert ast.parse(repr(model), mode="eval")  # the rest is a comment
-    assert "rows" in checked_html(model._repr_html_()).text
+    assert of in checked_html(model._repr_html_()).text
     assert model._repr_mimebundle_()["text/plain"] == repr(model)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", SHOWN)
 def test_before_a_fit_it_is_shown_as_scikit_learn_does(kind: str) -> None:
-    model = clone(MODELS[kind]().model)
+    model = clone(SHOWN[kind]())
     assert repr(model) == BaseEstimator.__repr__(model)
     assert "#" not in repr(model)
     assert "sk-" in model._repr_html_()
@@ -80,5 +92,7 @@ def test_hostile_names_are_only_text() -> None:
     frame = pd.DataFrame(columns | {"<b>": np.array(HOSTILE)})
     model = sc.NaiveBayes(kinds=dict.fromkeys(columns, "categorical")).fit(frame, "<b>")
     checked_html(model._repr_html_())
+    checked_html(sc.MarkovChain().fit([names, names[::-1]])._repr_html_())
+    checked_html(sc.KMeans(2, random_state=0).fit(pd.DataFrame(np.eye(40), columns=names))._repr_html_())
     assert "\n" not in repr(model).rsplit("  # ", 1)[1]
     assert "\x1b" not in repr(model).rsplit("  # ", 1)[1]

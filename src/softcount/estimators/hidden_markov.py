@@ -18,6 +18,7 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
+from softcount.estimators.other_faces import StateFace
 from softcount.estimators.pages_above import Reporting
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.state_links import checked_links, links_of
@@ -44,7 +45,7 @@ CRITERIA = ("evidence", "bic")
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(StateReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """States that nobody saw, each with its own successors and its own way to show itself, found in sequences.
 
     The number of states is looked for unless `n_states` gives it (`criterion` says how, `selection_` shows what was

@@ -14,10 +14,11 @@ from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows
+from softcount.estimators.other_faces import BinFace
 
 
 # scikit-learn has no types
-class Histogram(BaseEstimator):  # type: ignore[misc]
+class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
     """The density of one column in steps, from its least value to its greatest.
 
     `bins` is a number of equal widths; ("count", number), or "count", for bins that hold as many rows each; "fd", the

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
+from softcount.estimators.other_faces import ClusterFace
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
 from softcount.learn.kmeans.points import refuse_not_finite
@@ -29,7 +30,13 @@ LONGEST_PROBLEM = 200
 
 
 # scikit-learn has no types
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KMeans(
+    ClusterFace,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
     `init` is "k-means++" (each next centre the best of a few rows drawn by weight times squared distance to the nearest

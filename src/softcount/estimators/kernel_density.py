@@ -20,6 +20,7 @@ from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
+from softcount.estimators.other_faces import KernelFace
 
 MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
@@ -54,7 +55,7 @@ class DensityRows:
 
 
 # scikit-learn has no types
-class KernelDensity(BaseEstimator):  # type: ignore[misc]
+class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
     """A density as the mean of kernels around the rows, of one column or a few.
 
     `bandwidth` is a number in the data's own units (how far a kernel reaches, or its scale where it never ends) or a

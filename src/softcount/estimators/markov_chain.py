@@ -22,6 +22,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.chain_inputs import CodedSequences, coded, coded_as
 from softcount.estimators.chain_reports import ChainReports
+from softcount.estimators.other_faces import ChainFace
 from softcount.estimators.pages_above import Reporting
 from softcount.priors import Dirichlet
 from softcount.table import NARROW_LEVELS, Schema
@@ -31,7 +32,7 @@ BACK_OFF = "kneser-ney"
 """The prior of contexts that leave a part to what shorter ones predict."""
 
 
-class MarkovChain(ChainReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class MarkovChain(ChainFace, ChainReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     `order` is a number; "auto" for the one with the most evidence; or "variable" for contexts that are each as long as

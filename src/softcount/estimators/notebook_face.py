@@ -70,9 +70,8 @@ def is_star(fitted: Any) -> bool:
 def model_line(fitted: Any) -> str:
     """What a model was learned from and what it tells, in a line."""
     if not is_star(fitted):
-        edges = sum(map(len, fitted.net.graph.parents)) if hasattr(fitted, "net") else 0
-        what = f"{len(fitted.net.graph.names):,} nodes, {edges:,} edges" if hasattr(fitted, "net") else "sequences"
-        return f"{what}, {fitted.counts.rows:,.0f} rows"
+        edges = sum(map(len, fitted.net.graph.parents))
+        return f"{len(fitted.net.graph.names):,} nodes, {edges:,} edges, {fitted.counts.rows:,.0f} rows"
     columns = sum(len(leaf.columns) or 1 for leaf in fitted.model.leaves)
     names = ", ".join(printable(name)[:30] for name in fitted.names[:FEW])
     more = ", ..." if fitted.n_groups > FEW else ""
