@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Say why a row got its class, column by column.",
     "query": "Ask for the distribution of columns, given others.",
     "explore": "Write a page to play with a model, any column from any others.",
+    "serve": "Answer for models over HTTP, by the Open Inference Protocol.",
     "sample": "Draw new rows from a model.",
     "generate": "Write new text or sequences from a chain.",
     "density": "Say which density fits a column of a table, and draw it.",

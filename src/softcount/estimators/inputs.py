@@ -206,6 +206,14 @@ def warn_of_unseen(table: Table) -> None:
 
     Missing cells are nothing to warn of: they are no evidence.
     """
+    parts = [unseen_note(table)] if unseen_note(table) else []
+    parts += [note for note in table.notes if note.startswith("not in the table")]
+    if parts:
+        warn("; ".join(parts) + ".")
+
+
+def unseen_note(table: Table) -> str:
+    """What rows hold that the model never met, in words: levels, words, odd numbers; nothing where it knew all."""
     unknown = {key: n for key, n in table.unseen.items() if n}
     wordless = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
     unseen = {key: n for key, n in unknown.items() if key not in wordless}
@@ -216,9 +224,7 @@ def warn_of_unseen(table: Table) -> None:
         parts.append(f"{sum(wordless.values()):,} documents hold no word known from training, in {_where(wordless)}")
     if table.outside:
         parts.append(table.outside_note)
-    parts += [note for note in table.notes if note.startswith("not in the table")]
-    if parts:
-        warn("; ".join(parts) + ".")
+    return "; ".join(parts)
 
 
 def warn_of_outside(table: Table) -> None:

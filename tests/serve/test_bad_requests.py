@@ -1,0 +1,188 @@
+"""Requests that are not what they should be: refused in one sentence that says where, and never a fault of ours."""
+
+import json
+import random
+
+import pytest
+
+from served_rows import TABLE, app_of, asked, body, infer, outputs, saved_models, tensor
+from softcount.serve.request_guards import Limits
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    return saved_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def app(paths):
+    return app_of(paths.values())
+
+
+GOOD = tensor("sex", ["m", "f"], "BYTES")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[1]", "no request"),
+        (b"{}", "`inputs`"),
+        (b'{"inputs": []}', "`inputs`"),
+        (b'{"inputs": [7]}', "input 1 has no name"),
+        (b"[" * 100_000, "nested too deeply"),
+        (body(tensor("age", [1.0], "FLOAT")), "column 'age' has the datatype 'FLOAT'"),
+        (body(tensor("age", [1.0], None)), "datatype None"),
+        (body(tensor("age", [1.5], "INT64")), "column 'age', row 1: 1.5 is not a whole number"),
+        (body(tensor("age", [1, 300], "UINT8")), "row 2: 300 is not a whole number from 0 to 2^8 - 1"),
+        (body(tensor("age", ["x"])), "row 1: 'x' is not a finite number"),
+        (body(tensor("age", [True])), "True is not a finite number"),
+        (body(tensor("sex", [3], "BYTES")), "3 is not a text"),
+        (body(tensor("sex", ["\ud800"], "BYTES")), "is not a text"),
+        (body(tensor("deck", [1], "BOOL")), "1 is not true or false"),
+        (body(tensor("age", ["old"], "BYTES")), "column 'age' holds numbers, but row 1 holds 'old'. Send a number"),
+        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[NaN]}]}', "NaN is no number of JSON; null"),
+        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[-Infinity]}]}', "-Infinity is no number"),
+        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[1e999]}]}', "inf is not a finite number"),
+        (body(tensor("age", [10**400], "FP64")), "is not a finite number"),
+        (body(tensor("age", [1.0, 2.0], shape=[3])), "column 'age' has 2 cells and the shape [3]"),
+        (body(tensor("age", [1.0, 2.0], shape=[1, 2])), "has the shape [2]"),
+        (body(tensor("age", [[1.0], [2.0, 3.0]])), "is not a finite number"),
+        (body(tensor("age", [])), "no rows"),
+        (body({"name": "age", "datatype": "FP64", "shape": [1]}), "has no `data`"),
+        (body(tensor("age", [1.0]), GOOD), "column 'age' has 1 rows and column 'sex' 2"),
+        (body(GOOD, GOOD), "given twice"),
+        (body(tensor("Sex", ["m"], "BYTES")), "the model has no column 'Sex'. Did you mean 'sex'?"),
+        (body(tensor("height", [1.0])), "the model has no column 'height'. It has 'age', 'sex', 'deck'"),
+        (body(GOOD, id=7), "`id` is a text"),
+        (body(GOOD, outputs=["label"]), "`outputs` is a list"),
+    ],
+)
+def test_a_bad_request_is_told_what_is_wrong_with_it(app, content, said):
+    response = infer(app, "titanic", content)
+    assert response.status_code == 400
+    assert list(response.json()) == ["error"] and said in response.json()["error"]
+
+
+def test_k_means_wants_a_number_in_every_cell(app):
+    for content, said in (
+        (body(tensor("x", [1.0])), "column 'y' is not sent"),
+        (body(tensor("x", [1.0, None]), tensor("y", [1.0, 2.0])), "column 'x', row 2, is missing"),
+        (body(tensor("x", ["1"], "BYTES"), tensor("y", [1.0])), "holds '1'"),
+    ):
+        response = infer(app, "named", content)
+        assert response.status_code == 400 and said in response.json()["error"]
+
+
+def test_text_is_wanted_where_the_model_reads_text(app):
+    response = infer(app, "spam", body(tensor("text", [1.0])))
+    assert response.status_code == 400 and "row 1 holds 1.0. Send it as BYTES" in response.json()["error"]
+
+
+def test_other_addresses_and_methods_are_refused_in_the_same_form(app):
+    requests = (("GET", "/nowhere", None), ("GET", "/v2/models/titanic/infer", None), ("POST", "/v2", b"{}"))
+    found = asked(app, *requests, ("POST", "/v2/models/..%2f..%2fetc/infer", body(GOOD)))
+    assert [response.status_code for response in found] == [404, 405, 405, 404]
+    assert all(list(response.json()) == ["error"] for response in found)
+
+
+def test_another_host_and_another_origin_are_refused(app):
+    for headers, status in (
+        ({"host": "evil.example"}, 421),
+        ({"host": "localhost.evil.example"}, 421),
+        ({"host": "localhost:99999999"}, 200),
+        ({"host": "[::1"}, 421),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost"}, 200),
+        ({"host": "LOCALHOST:8000"}, 200),
+    ):
+        response = asked(app, ("GET", "/v2/health/live", None), headers=headers)[0]
+        assert response.status_code == status, headers
+
+
+def test_a_body_that_is_too_long_is_refused_and_one_that_just_fits_is_not(paths):
+    content = body(GOOD)
+    exact = app_of([paths["titanic"]], Limits(body=len(content)))
+    assert infer(exact, "titanic", content).status_code == 200
+    for longer in (content + b" ", content * 20):
+        response = infer(exact, "titanic", longer)
+        assert response.status_code == 413 and "Send fewer rows" in response.json()["error"]
+
+
+def test_compressed_bodies_are_refused(app):
+    request = ("POST", "/v2/models/titanic/infer", body(GOOD))
+    assert asked(app, request, headers={"content-encoding": "gzip"})[0].status_code == 415
+
+
+def test_work_past_its_deadline_is_given_up(paths):
+    app = app_of([paths["titanic"]], Limits(working=0.0))
+    response = infer(app, "titanic", body(GOOD))
+    assert response.status_code == 503 and "Send fewer rows" in response.json()["error"]
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    """The body with a few bytes changed, or a part of its document replaced by something else."""
+    if rng.random() < 0.5:
+        found = bytearray(content)
+        for _ in range(rng.randint(1, 6)):
+            at = rng.randrange(len(found))
+            found[at : at + rng.randint(0, 3)] = rng.choice(
+                [b"", b'"', b"[", b"}", b"9", b"null", bytes([rng.randrange(256)])]
+            )
+        return bytes(found)
+    document = json.loads(content)
+    odd = [
+        None,
+        True,
+        -1,
+        1e308,
+        2**70,
+        "",
+        "x" * 300,
+        "\u0000",
+        [],
+        {},
+        [[1]],
+        ["m"],
+        {"name": 3},
+        "FP64",
+        "BYTES",
+        "age",
+    ]
+    part = document
+    for _ in range(rng.randint(0, 4)):
+        inner = list(part.values()) if isinstance(part, dict) else part if isinstance(part, list) else []
+        deeper = [x for x in inner if isinstance(x, dict | list) and x]
+        if not deeper:
+            break
+        part = rng.choice(deeper)
+    place = rng.choice(list(part)) if isinstance(part, dict) else rng.randrange(len(part))
+    part[place] = rng.choice(odd)
+    return json.dumps(document).encode()
+
+
+def test_five_hundred_broken_bodies_make_no_fault_and_good_ones_are_answered_meanwhile(app):
+    rng = random.Random(5)
+    good = body(
+        tensor("age", TABLE["age"][:3]),
+        tensor("sex", TABLE["sex"][:3], "BYTES"),
+        tensor("deck", TABLE["deck"][:3], "INT64"),
+    )
+    spam = body(tensor("text", ["win money", None], "BYTES"), id="a", outputs=[{"name": "label"}])
+    points = body(tensor("x", [0.0, 1.0]), tensor("y", [0.0, 1.0]))
+    wanted = outputs(infer(app, "titanic", good))["probabilities"]
+    kinds = [("titanic", good), ("chosen", good), ("found", good), ("tree", good), ("spam", spam), ("named", points)]
+    statuses = set()
+    for _ in range(25):
+        broken = [(name, mutated(content, rng)) for name, content in rng.choices(kinds, k=20)]
+        requests = [
+            ("POST", f"/v2/models/{name}/{rng.choice(['infer', 'explain'])}", content) for name, content in broken
+        ]
+        *found, healthy = asked(app, *requests, ("POST", "/v2/models/titanic/infer", good))
+        for response, (_, _, content) in zip(found, requests, strict=True):
+            assert response.status_code in (200, 400), (response.text, content)
+            statuses.add(response.status_code)
+        assert (outputs(healthy)["probabilities"] == wanted).all()
+    assert statuses == {200, 400}
