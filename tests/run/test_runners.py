@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from softcount.run.base import PoolRunner, Runner, total
 from softcount.run.processes import Processes
@@ -21,6 +21,15 @@ RUNNERS: dict[str, Callable[[], PoolRunner]] = {
     "a process": lambda: Processes(1),
     "processes": lambda: Processes(2),
 }
+
+
+@pytest.fixture
+def many_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """BLAS as it comes, with threads of its own, here and in new processes."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    with threadpool_limits(2, "blas"):
+        yield
 
 
 def late_first(number: int) -> int:
@@ -54,6 +63,7 @@ def test_results_come_in_the_order_of_the_tasks(name: str) -> None:
         assert list(runner.map(late_first, [5])) == [25]
 
 
+@pytest.mark.usefixtures("many_threads")
 def test_every_runner_gives_the_same_bits() -> None:
     found: dict[str, Any] = {}
     for name, make in RUNNERS.items():
@@ -64,6 +74,7 @@ def test_every_runner_gives_the_same_bits() -> None:
         np.testing.assert_array_equal(sums, found["a thread"])
 
 
+@pytest.mark.usefixtures("many_threads")
 def test_workers_are_other_processes_with_one_thread_for_products() -> None:
     with Processes(2) as runner:
         told = list(runner.map(who_and_how, range(6)))
