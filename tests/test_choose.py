@@ -329,6 +329,34 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
     assert [trial.classes for trial in model.selection or []] == [1, 2]
 
 
+class Foretold(NumberSearch):
+    """A search of which it is known beforehand what every number of classes comes to."""
+
+    merits: dict[int, float]
+
+    def attempt(self, classes: int) -> None:
+        merit = self.merits.get(classes, -1e6)
+        self.trials[classes] = Trial(classes, merit, classes, 0.0, 0.0, merit, None, classes)
+
+
+def foretold(merits: dict[int, float]) -> Foretold:
+    rows: Any = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(50)))
+    nothing: Any = None
+    found = Foretold(rows, nothing, nothing, nothing, "evidence")
+    found.merits = merits
+    return found
+
+
+def test_a_search_ends_where_another_is_farther_ahead_than_it_still_gains_and_goes_on_if_asked() -> None:
+    ahead = foretold({1: -900.0, 2: -300.0, 3: -100.0})
+    ahead.run(pause=2)
+    behind = foretold({1: -800.0, 2: -400.0, 3: -250.0, 4: -190.0, 6: -170.0})
+    behind.run(enough=lambda: ahead.far_ahead(behind))
+    assert sorted(behind.trials) == [1, 2, 3, 4] and not behind.exhausted  # 90 behind, where the last gained 60
+    behind.run()
+    assert behind.best == 6 and behind.exhausted
+
+
 def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "MOST_CLASSES", 2)
     model = auto(planted()[0])

@@ -95,7 +95,7 @@ def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[Numb
         return None, str
     prepared, plan = found.prepared(search.prepared, search.plan, search.runner)
     rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
-    rival.run()
+    rival.run(enough=lambda: search.far_ahead(rival))
 
     def why(other: NumberSearch) -> str:
         return (
@@ -152,8 +152,11 @@ class NumberSearch:
         self.said.append(why)
         return self
 
-    def run(self, pause: int | None = None) -> None:
-        """Try numbers to the end, or until more classes than at `pause` are the best so far; go on where it paused."""
+    def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
+        """Try numbers to the end, or until more classes than at `pause` are the best so far; go on where it paused.
+
+        It also ends where somebody says that that is `enough`.
+        """
         self.to_try = self.to_try or sizes(self)
         for classes in self.to_try:
             try:
@@ -166,7 +169,7 @@ class NumberSearch:
                     raise
                 self.interrupted = True
             self.interrupted |= classes in self.fits and self.fits[classes].interrupted
-            if self.interrupted or (pause is not None and self.best > pause):
+            if self.interrupted or (pause is not None and self.best > pause) or enough():
                 return
         self.exhausted = True
 
