@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "estimators.naive_bayes": "NaiveBayes",
     "estimators.classifier": "Classifier",
+    "estimators.averaged_stars": "AveragedStars",
     "estimators.column_choice": "select_columns",
     "estimators.comparison": "compare",
     "estimators.deciding": "bayes_error",

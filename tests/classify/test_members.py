@@ -6,7 +6,6 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Conditional, Features
 from softcount.classify.descent import lowest
 from softcount.classify.encoded_rows import EncodedRows
@@ -15,6 +14,7 @@ from softcount.classify.pair_counts import PairCounts
 from softcount.classify.recipes import RECIPES, left_out
 from softcount.classify.shared_weights import learned_weights
 from softcount.classify.shrunk_block import BlockMoments
+from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import Training
 
@@ -98,7 +98,7 @@ def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
     labels, weights = np.array([0, 0, 0, 1, 1]), np.ones(5)
     terms = Terms.single((2, 2))
     counts = PairCounts.of(terms, codes, labels, weights, 2)
-    stars = AveragedStars.estimated(counts, np.array([3.0, 2.0]))
+    stars = StarTables.estimated(counts, np.array([3.0, 2.0]))
     scores = stars.scores(np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32))
     shares = np.array([3.5, 2.5]) / 6
     # x0 = 1 in 2 of 3 rows of the first class, and 1 of these 2 has x1 = 2, and so on; one row is imagined.

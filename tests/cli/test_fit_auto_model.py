@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import softcount as sc
 from softcount.cli import main
+from softcount.estimators.classifier import DROPPED
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +83,16 @@ def test_what_is_asked_of_naive_bayes_is_answered_by_it(table, tmp_path, words):
     assert sc.load(tmp_path / "m.sc").fitted_.pool is None
     both = run("fit", table, "--target", "same", *words, "--model", "auto", "-o", tmp_path / "m.sc")
     assert "Classifier for same" in both.output
+
+
+def test_merged_models_tell_classes_by_the_counts_of_both_and_say_so(table, tmp_path):
+    for name in ("one", "other"):
+        run("fit", table, "--target", "same", "-o", tmp_path / f"{name}.sc")
+    run("fit", table, "--target", "same", "--model", "naive-bayes", "-o", tmp_path / "plain.sc")
+    told = run("merge", tmp_path / "one.sc", tmp_path / "other.sc", "-o", tmp_path / "both.sc")
+    assert told.exit_code == 0, told.output
+    both, plain = sc.load(tmp_path / "both.sc"), sc.load(tmp_path / "plain.sc")
+    assert isinstance(both, sc.Classifier) and both.pool_ is None
+    assert [note for note in both.notes_ if "classes" in note] == [DROPPED]
+    frame = pd.read_csv(table).drop(columns="same")
+    np.testing.assert_allclose(both.predict_proba(frame), plain.merge(plain).predict_proba(frame), rtol=1e-12)

@@ -32,7 +32,7 @@ class CutColumns:
 
         The number itself where no number gains by it.
         """
-        wanted = min(len(rows) // ROWS_AN_INTERVAL, MOST_INTERVALS)
+        wanted = min(int(weights.sum()) // ROWS_AN_INTERVAL, MOST_INTERVALS)
         if wanted < LEAST_INTERVALS:
             return self
         edges = tuple(
@@ -46,7 +46,7 @@ class CutColumns:
     def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> CutColumns:
         """No cut through the first so many numbers, and between any two values of the others."""
         values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
-        edges = (*(np.zeros(0) for _ in range(measured)), *(_between(own) for own in values))
+        edges = (*(np.zeros(0) for _ in range(measured)), *(between(own) for own in values))
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def codes(self, rows: EncodedRows) -> np.ndarray:
@@ -65,7 +65,7 @@ def _cuts(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: 
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) <= FEW_VALUES:
-        return _between(values)
+        return between(values)
     return by_class(column[known], labels[known], weights[known], classes)
 
 
@@ -77,6 +77,6 @@ def _finer(column: np.ndarray, weights: np.ndarray, edges: np.ndarray, wanted: i
     return found if len(found) > len(edges) else edges
 
 
-def _between(values: np.ndarray) -> np.ndarray:
+def between(values: np.ndarray) -> np.ndarray:
     """Half-way between neighbours."""
     return np.asarray(values[:-1] + np.diff(values) / 2)

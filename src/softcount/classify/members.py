@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import Features, spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.indicators import Indicators
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
+from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
 
@@ -121,7 +121,7 @@ class StarsOfCuts:
     """Averaged one-dependence stars over all columns as codes."""
 
     cuts: CutColumns
-    stars: AveragedStars
+    stars: StarTables
 
     @property
     def by_column(self) -> bool:

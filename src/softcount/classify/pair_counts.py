@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +42,13 @@ class PairCounts:
 
     def __add__(self, other: PairCounts) -> PairCounts:
         return PairCounts(self.terms, self.counts + other.counts)
+
+    def some(self, places: Sequence[int]) -> PairCounts:
+        """Those of some of the columns, by their places among these."""
+        ends = [*self.starts, self.terms.width]
+        kept = np.concatenate([[0], *(np.arange(ends[k], ends[k + 1]) for k in places)]).astype(np.int64)
+        terms = Terms(tuple(self.terms.columns[k] for k in places), self.terms.sizes)
+        return PairCounts(terms, self.counts[:, kept[:, None], kept])
 
     @property
     def starts(self) -> np.ndarray:

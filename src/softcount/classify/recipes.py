@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.conditional_fit import MOST_TOGETHER, Conditional, Features, folded
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts, bounded
 from softcount.classify.shared_weights import learned_weights
 from softcount.classify.shrunk_block import SeparateNormals
+from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import Training, laplace_tables, log_tables
 
@@ -203,7 +203,7 @@ class AveragedStarsRecipe:
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         for concentration in settings:
-            yield StarsOfCuts(training.cuts, AveragedStars.estimated(training.pairs, training.sizes, concentration))
+            yield StarsOfCuts(training.cuts, StarTables.estimated(training.pairs, training.sizes, concentration))
 
 
 RECIPES: dict[str, Recipe] = {

@@ -114,7 +114,8 @@ class FitCommand(options.HeadedCommand):
     "--model",
     type=click.Choice(options.TELLING),
     help="What tells the target's classes: whatever does best on rows held out (auto: weighted columns, correlated "
-    "blocks, pairs of columns and more), or naive Bayes as the textbook has it.  [default: auto, but naive-bayes with "
+    "blocks, pairs of columns and more), naive Bayes as the textbook has it, or averaged one-dependence stars (AODE: "
+    "every column in turn a second parent of all others).  [default: auto, but naive-bayes with "
     "--prior, --estimate, --expert, --calibrate or --unlabelled-weight]",
 )
 @click.option(
@@ -209,6 +210,7 @@ def as_typed() -> str:
 
 
 LOOKING = ("classes", "criterion", "starts")
+FOR_NAIVE_BAYES = "is for naive Bayes: give --model naive-bayes, or leave --model out"
 KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model")
 
 
@@ -222,7 +224,9 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
     if asked["expert"] is not None:
         _refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")
     if asked["model"] == "auto":
-        _refuse(asked, ("calibrate", "expert"), "is for naive Bayes: give --model naive-bayes, or leave --model out")
+        _refuse(asked, ("calibrate", "expert"), FOR_NAIVE_BAYES)
+    if asked["model"] == "averaged":
+        _refuse(asked, ("calibrate", "expert", "prior", "unlabelled_weight"), FOR_NAIVE_BAYES)
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
 

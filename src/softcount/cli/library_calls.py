@@ -170,16 +170,26 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
             fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
-            calibrated = None if fitted.calibration is None else request.calibrate
-            tried = _evaluated(request, asked, table, threads, calibrated)
-            if request.decides:
-                fitted, tried = _decided(request, fitted, table, threads, tried)
-            elif request.model is None:
-                said = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
-                fitted = replace(fitted, notes=[*fitted.notes, said])
+            fitted, tried = _told(request, asked, fitted, table, threads)
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
         fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried))
         return fitted, tried, table.n_rows or 0, beside
+
+
+def _told(
+    request: FitRequest, asked: Declared, fitted: Fitted, table: Table, threads: Threads
+) -> tuple[Fitted, Evaluation | None]:
+    """The model with what was asked to tell its classes, and how that did on rows held out."""
+    if request.model == "averaged":
+        return _averaged(request, fitted, table, threads)
+    calibrated = None if fitted.calibration is None else request.calibrate
+    tried = _evaluated(request, asked, table, threads, calibrated)
+    if request.decides:
+        return _decided(request, fitted, table, threads, tried)
+    if request.model is None:
+        said = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
+        fitted = replace(fitted, notes=[*fitted.notes, said])
+    return fitted, tried
 
 
 def fit_record(
@@ -253,6 +263,25 @@ def _decided(
     pool = replace(found.pool, plain=float("nan") if plain is None else plain.log_loss)
     found = noted(replace(found, pool=pool), chosen_line(pool))
     if held is None or request.folds == 0:
+        return found, None
+    return found, replace(judged(held, found.shares, by_fold=True), how=_how_held(request, held.folds))
+
+
+def _averaged(request: FitRequest, fitted: Fitted, table: Table, threads: Threads) -> tuple[Fitted, Evaluation | None]:
+    """The model with averaged stars that tell its classes, and how they did on rows held out."""
+    from softcount.evaluate.judge import judged
+    from softcount.evaluate.known_rows import known_rows
+    from softcount.evaluate.learn_stars import StarPlan, held_stars, with_stars
+    from softcount.table.chunk import Split
+
+    again, plan = _under_schema(request, fitted, table), StarPlan()
+    found = with_stars(fitted, again, threads, plan)
+    folds = DEFAULT_FOLDS if request.folds is None else request.folds
+    if folds == 0:
+        return found, None
+    share = None if request.holdout is None else Split(2, request.seed, request.holdout)
+    held = held_stars(found, known_rows(found, again, threads), plan, folds, share)
+    if held is None:
         return found, None
     return found, replace(judged(held, found.shares, by_fold=True), how=_how_held(request, held.folds))
 

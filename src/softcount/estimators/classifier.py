@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 DROPPED = "what told the classes was dropped: rows were added or taken away after the fit. Fit all at once to learn it."
 
+SAID = ("classes are told by ", "what tells the classes was learned from", "no row held out is told wrongly")
+"""How notes begin that are about what tells the classes."""
+
 
 class Classifier(NaiveBayes):
     """The classes of rows, told by whatever does best on rows held out, and explained by sums that add up.
@@ -82,7 +85,7 @@ class Classifier(NaiveBayes):
         if why is not None:
             return noted(fitted, why)
         data = inputs.checked(self, X, reset=False)
-        codes, weights = self._codes(X, y), inputs.weights_of(sample_weight, data)
+        codes, weights = inputs.codes_among(X, y, self.classes_.tolist()), inputs.weights_of(sample_weight, data)
         labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
         with Threads(self.n_jobs) as threads:
             rows = known_rows(fitted, labelled, threads, self.classes_.tolist())
@@ -93,19 +96,12 @@ class Classifier(NaiveBayes):
         pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
         return noted(replace(fitted, pool=pool), chosen_line(pool))
 
-    def _codes(self, X: Any, y: Any) -> np.ndarray:
-        """The place among the classes of each row's label, -1 where it has none."""
-        labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
-        classes, codes = inputs.labels_of(labels, X)
-        places = {name: place for place, name in enumerate(self.classes_.tolist())}
-        order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
-        return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
-
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None
         super()._join(other, sign, grow)
         if pools:
-            self._keep(replace(self.fitted_, pool=None, notes=[*self.fitted_.notes, DROPPED]))
+            kept = [note for note in self.fitted_.notes if note != DROPPED and not _of_pool(note)]
+            self._keep(replace(self.fitted_, pool=None, notes=[*kept, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
@@ -127,3 +123,8 @@ class Classifier(NaiveBayes):
         names = {"name": "model"}
         told = [{names.get(key, key): said for key, said in line.items()} for line in lines]
         return self._result(arrow_lines(told))
+
+
+def _of_pool(note: str) -> bool:
+    """Whether a note is about what told the classes."""
+    return note.startswith(SAID) or note.endswith(" and is left out.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -127,6 +127,15 @@ def rows_in(X: Any) -> int | None:
     if isinstance(X, Mapping) and X:
         return len(next(iter(X.values())))
     return getattr(X, "n_rows", None)
+
+
+def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
+    """The place among these classes of each row's label, -1 where it has none; `y` may be a column of X."""
+    labels = column_of(X, y) if isinstance(y, str) and is_table(X) else y
+    classes, codes = labels_of(labels, X)
+    places = {name: place for place, name in enumerate(names)}
+    order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
+    return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
 
 
 def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from softcount.files.model_file import family_document, family_from, load_model,
 from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted_model import Fitted
 
-KNOWN = ("NaiveBayes", "Classifier", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
+KNOWN = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
 """The estimators that a file may name: public ones, never a class to import."""
 LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose", "spill")
@@ -114,8 +114,8 @@ DOCUMENTS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 READERS: dict[str, Callable[[Any], Any]] = {
     "prior": prior_from, "kinds": kinds_from, "fixed": nested_from, "edges": edges_from, "hidden": nested_from,
-    "cut": nested_from, "required": edges_from, "forbidden": edges_from, "transitions": nested_from,
-    "first": nested_from, "tied": nested_from,
+    "cut": nested_from, "cuts": nested_from, "required": edges_from, "forbidden": edges_from, "first": nested_from,
+    "transitions": nested_from, "tied": nested_from,
 }  # fmt: skip
 """How settings that JSON cannot hold as they are become documents, and come back."""
 
@@ -135,14 +135,13 @@ def load_estimator(path: Any) -> Any:
         return load_chain(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
-        usual = "Mixture" if fitted.classes is None else "NaiveBayes"
-        name = about.get("name", usual if isinstance(fitted, Fitted) else OTHERS[fitted.model.name])
+        name = about.get("name", _usual(fitted) if isinstance(fitted, Fitted) else OTHERS[fitted.model.name])
         if name not in KNOWN:
             raise ModelFileError(f"the estimator {name!r} is not known to this version.")
         settings = dict(about["settings"] if "settings" in about else _settings_of(fitted))
         estimator = _built(name, settings)
         wanted = "BayesNet" if settings.get("dependence") is not None else name if name in OTHERS.values() else None
-        if wanted != OTHERS.get(fitted.model.name):
+        if wanted != OTHERS.get(fitted.model.name) or (name == "AveragedStars") != _has_stars(fitted):
             raise ModelFileError(f"the estimator {name!r} is not one for this model.")
         estimator._keep(fitted if isinstance(fitted, Fitted) else ANSWERING[fitted.model.name](fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
@@ -191,6 +190,17 @@ OTHERS = {"network": "BayesNet", "hidden-chain": "HiddenMarkov"}
 ANSWERING: dict[str, Callable[[Any], Any]] = {"network": _as_network, "hidden-chain": _as_states}
 
 
+def _usual(fitted: Fitted) -> str:
+    """The estimator of a model that was saved without one."""
+    if fitted.classes is None:
+        return "Mixture"
+    return "AveragedStars" if _has_stars(fitted) else "NaiveBayes" if fitted.pool is None else "Classifier"
+
+
+def _has_stars(fitted: Any) -> bool:
+    return isinstance(fitted, Fitted) and fitted.stars is not None
+
+
 def _settings_of(fitted: Any) -> dict[str, Any]:
     """The settings of a model that was saved without an estimator."""
     shared = {"prior": prior_document(fitted.prior), "estimate": fitted.estimate}
@@ -198,7 +208,11 @@ def _settings_of(fitted: Any) -> dict[str, Any]:
         return shared | {"n_states": fitted.model.states}
     if not isinstance(fitted, Fitted):
         return shared | _net_settings(_as_network(fitted))
-    return shared if fitted.classes is not None else shared | {"n_components": fitted.n_groups}
+    if fitted.classes is None:
+        return shared | {"n_components": fitted.n_groups}
+    if fitted.stars is not None:
+        return {"prior": prior_document(fitted.stars.setting.concentration)}
+    return shared if fitted.pool is None else {"prior": shared["prior"]}
 
 
 def _net_settings(fitted: Any) -> dict[str, Any]:

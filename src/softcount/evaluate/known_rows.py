@@ -46,7 +46,7 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     found = _Drawn(fitted.schema)
     for chunk in table.chunks(runner.map):
         found.add(chunk)
-    drawn = found.known(_places(fitted, table, classes))
+    drawn = found.known(class_places(fitted, table, classes))
     if len(drawn.labels) < drawn.of:
         _give_back()
     return drawn
@@ -67,7 +67,7 @@ def _give_back() -> None:
         trim(0)
 
 
-def _places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
+def class_places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
     """The place among the model's classes of every code that labels were given."""
     settled = table.settle(classes=classes)
     places = {name: place for place, name in enumerate(fitted.names)}

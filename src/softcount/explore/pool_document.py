@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import column_keys, measured_count, number_count
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.explore.packed_arrays import packed
 from softcount.fitted.answers import labels_in
@@ -60,7 +60,7 @@ def _member(member: Member) -> Document:
     return {"kind": "stars", "cuts": _cuts(member.cuts), **_stars(member.stars)}
 
 
-def _stars(stars: AveragedStars) -> Document:
+def _stars(stars: StarTables) -> Document:
     found = {name: packed(getattr(stars, name), narrow=name == "given") for name in ("shares", "alone", "given")}
     return {"terms": _terms(stars.terms), **found}
 

@@ -79,6 +79,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
     calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
     weights, linear = (model.weights, model.linear) if isinstance(model, Fitted) else (None, None)
+    stars = model.stars if isinstance(model, Fitted) else None
     return {
         "schema": filed_schema(model.schema),
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
@@ -93,7 +94,8 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
         "calibration": calibration_document(calibration, arrays),
-        **({} if pool is None else _pool_document(pool, arrays)),
+        **({} if pool is None or stars is not None else _pool_document(pool, arrays)),
+        **({} if stars is None else _stars_document(stars, arrays)),
         **({} if weights is None else weights_document(weights, arrays)),
         **({} if linear is None else linear_document(linear, nodes, arrays)),
         **fit_history_document(model),
@@ -105,6 +107,20 @@ def _pool_document(pool: Any, arrays: Arrays) -> Document:
     from softcount.files.pool_part import pool_document  # only who has one pays for loading it
 
     return {"pool": pool_document(pool, arrays)}
+
+
+def _stars_document(stars: Any, arrays: Arrays) -> Document:
+    from softcount.files.stars_part import stars_document
+
+    return {"stars": stars_document(stars, arrays)}
+
+
+def _stars_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
+    if document.get("stars") is None:
+        return None
+    from softcount.files.stars_part import stars_from
+
+    return stars_from(document["stars"], arrays, model.schema, model.groups)
 
 
 def _pool_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
@@ -216,9 +232,10 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     found = Learned(**facts)
     if isinstance(model, ClassModel):
         weights = weights_from(document, arrays, len(leaves), groups)
-        pool = _pool_from(document, arrays, model)
+        stars = _stars_from(document, arrays, model)
+        pool = _pool_from(document, arrays, model) if stars is None else stars.pool()
         linear = linear_from(document, arrays, leaves, groups)
-        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights, linear=linear)
+        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights, linear=linear, stars=stars)
     check_model(found)
     return found
 

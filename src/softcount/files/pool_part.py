@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.averaged_stars import AveragedStars
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import level_sizes, number_count
 from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
@@ -16,6 +15,7 @@ from softcount.classify.pool import Pool, Tried
 from softcount.classify.recipes import RECIPES
 from softcount.classify.shared_weights import LARGEST
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
+from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
@@ -163,7 +163,7 @@ def _stars(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> StarsOf
     if any(len(term) > 1 for term in terms.columns):
         raise ModelFileError("its tables are of columns that it does not have.")
     width = terms.width
-    stars = AveragedStars(
+    stars = StarTables(
         terms, _shaped(own, "shares", classes), _shaped(own, "alone", classes, width),
         _shaped(own, "given", classes, width, width),
     )  # fmt: skip

@@ -32,6 +32,7 @@ FEW_ROWS, SMALL_SHARE = 5, 0.01
 
 if TYPE_CHECKING:
     from softcount.classify.pool import Pool
+    from softcount.classify.star_counts import StarCounts
     from softcount.fitted.classes import Card
     from softcount.fitted.column_weights import ColumnWeights
     from softcount.fitted.linear_weights import LinearWeights
@@ -48,6 +49,8 @@ class Fitted(Learned):
     """A weight for every leaf where classes are told, and a bias for every class in place of the shares."""
     linear: LinearWeights | None = None
     """Weights of all features where classes are told by logistic regression, and a bias in place of the shares."""
+    stars: StarCounts | None = None
+    """Counts of pairs, where the pool is averaged stars that follow from them."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:

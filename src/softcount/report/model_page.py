@@ -60,7 +60,7 @@ def headline(fitted: Fitted) -> str:
     groups = counted(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
-    kind = "Naive Bayes" if fitted.pool is None else "Classifier"
+    kind = "Naive Bayes" if fitted.pool is None else "Classifier" if fitted.stars is None else "Averaged stars"
     return f"{kind}: {groups}" if fitted.target is None else f"{kind} for {key_text(fitted.target)}: {groups}"
 
 
@@ -320,7 +320,7 @@ def _said_first(fitted: Fitted) -> list[str]:
 
 def add_tried(page: Page, fitted: Fitted) -> None:
     """What was tried to tell the classes, and what of it does so with which weight."""
-    if fitted.pool is None:
+    if fitted.pool is None or not fitted.pool.tried:
         return
     page.line("what was tried to tell the classes, each by itself, on rows held out:")
     rows = [

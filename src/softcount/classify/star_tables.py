@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from softcount.classify.pair_counts import PairCounts
 from softcount.classify.terms import Terms
 from softcount.numerics.logspace import log_sum_exp, times_log
 
+LEAST_WEIGHT = 1e-6
+"""Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AveragedStars:
+class StarTables:
     """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
 
     Cells that nothing is known of say nothing, and a column that is missing is nobody's parent.
@@ -24,12 +27,15 @@ class AveragedStars:
     given: np.ndarray
 
     @classmethod
-    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> AveragedStars:
+    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> StarTables:
         """Shares with so much weight imagined in every distribution, spread evenly over its cells.
 
         `sizes` is the weight of the rows of each class.
         """
         terms, starts = counts.terms, counts.starts
+        if not len(starts):
+            none = np.zeros((len(sizes), 1))
+            return cls(terms, _shares(sizes), none, none[:, :, None])
         widths = np.diff([*starts, terms.width])
         even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
         column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
@@ -44,8 +50,13 @@ class AveragedStars:
         given[:, 0] = 0.0
         for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
             given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
-        shares = np.log((sizes + 0.5) / (sizes + 0.5).sum())
-        return cls(terms, shares, alone, given.transpose(0, 2, 1))
+        return cls(terms, _shares(sizes), alone, given.transpose(0, 2, 1))
+
+    def weighed(self, weights: np.ndarray) -> StarTables:
+        """The same with a weight for every star, which is that of its parent's cells."""
+        each = np.log(np.maximum(weights, LEAST_WEIGHT))
+        widths = np.diff([*self.terms.offsets, self.terms.width])
+        return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, widths)]))
 
     def stars(self, codes: np.ndarray) -> np.ndarray:
         """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
@@ -84,3 +95,8 @@ class AveragedStars:
             found[some, :, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
             rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
         return found, rest
+
+
+def _shares(sizes: np.ndarray) -> np.ndarray:
+    """Logarithms of the classes' shares, half a row imagined in each."""
+    return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
