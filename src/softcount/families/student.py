@@ -228,6 +228,7 @@ class Student(Family):
     deviation = Normal.deviation
     proper = Normal.proper
     log_unit = Normal.log_unit
+    log_spread = Normal.log_spread
     public = Normal.public
     scorable = Normal.scorable
     draw = Normal.draw
