@@ -14,9 +14,12 @@ import pytest
 
 import softcount as sc
 from softcount.cli import library_calls
-from softcount.files import read, write
+from softcount.errors import DataError, DataWarning
+from softcount.evaluate import learn_model
+from softcount.files import archive, read, write
 from softcount.report.class_page import SortedRows
 from softcount.report.model_page import model_document, model_page
+from softcount.table import schema
 
 WIDTHS = (60, 240)
 
@@ -98,3 +101,32 @@ def test_a_document_is_as_long_as_it_must_be(tmp_path):
     document = {"levels": ["x" * 70_000_000]}
     write(tmp_path / "m.sc", document, {})
     assert read(tmp_path / "m.sc")[0] == document
+
+
+def texts(width: int) -> pd.DataFrame:
+    """Columns of text, each with another number of words."""
+    return pd.DataFrame(
+        {f"t{j}": [" ".join(f"w{j}_{i}" for i in range(r % 5 + j + 2)) for r in range(30)] for j in range(width)}
+    )
+
+
+def test_as_many_columns_of_text_as_a_file_has_room_for_take_no_more(tmp_path):
+    entries = []
+    for width in (2, 4):
+        found = sc.NaiveBayes(dict.fromkeys(texts(width), "text")).fit(texts(width), [0, 1, 1] * 10)
+        found.save(tmp_path / "m.sc")
+        entries.append(len(zipfile.ZipFile(tmp_path / "m.sc").namelist()))
+    each = (entries[1] - entries[0]) / 2
+    assert entries[0] + each * schema.MOST_TEXTS <= archive._MOST_ARRAYS
+
+
+def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "MOST_TEXTS", 1)
+    kinds = dict.fromkeys(texts(2), "text")
+    with pytest.warns(DataWarning, match="this model cannot be saved: 2 columns are text, and a model file has room"):
+        sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
+    texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(learn_model, "learn_model", None)
+    request = library_calls.FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
+    with pytest.raises(DataError, match="t.csv: 2 columns are text"):
+        library_calls.fit(request, None)

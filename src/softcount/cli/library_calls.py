@@ -162,6 +162,8 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
 
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
+    if (why := table.schema.unsaveable) is not None:
+        raise DataError(f"{request.data}: {why}")
     with Threads(request.jobs, request.spill) as threads:
         table, asked = chosen(table, asked, threads, request)
         fitted, beside = _learned(request, asked, table, threads, tell), None

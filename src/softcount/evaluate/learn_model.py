@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from softcount.errors import warn
 from softcount.fitted.fitted_model import Fitted
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def learn_model(
 
     `classes` are those of coded labels. What was interrupted is not corrected.
     """
+    _foretell(table)
     table, plan = _decided(table, plan, runner, search)
     if search is None:
         from softcount.evaluate.calibrate import calibrated
@@ -63,6 +65,12 @@ def learn_best_plan(
     return Fitted.of(fit_best_plan(table, plans, setting, search.starts, runner, search.criterion))
 
 
+def _foretell(table: Table) -> None:
+    """Say before the work what would else be said when it is to be saved."""
+    if (why := table.schema.unsaveable) is not None:
+        warn(f"this model cannot be saved: {why}")
+
+
 def _decided(table: Table, plan: Plan, runner: Runner, search: ClassSearch | None) -> tuple[Table, Plan]:
     """The table and the plan once the densities that were left open are chosen."""
     if not plan.declared.leaves_open:
@@ -77,5 +85,6 @@ def learn_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch)
     from softcount.learn.choose import fit_numbers
 
     assert search.criterion is not None
+    _foretell(table)
     table, plan = _decided(table, plan, runner, search)
     return [Fitted.of(x) for x in fit_numbers(table, plan, search.starts, runner, search.criterion)]

@@ -90,6 +90,10 @@ class Field:
     written: CellForm | None = None
 
 
+MOST_TEXTS = 8_500
+"""Columns of text whose words and counts, in seven entries each, a model file has room for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The fields of a table in order, those that are used, which cells count as missing, and how files are read."""
@@ -126,6 +130,16 @@ class Schema:
     def texts(self) -> list[Key]:
         """The columns of text that are used."""
         return [spec.key for spec in self.used if spec.kind is Kind.TEXT]
+
+    @property
+    def unsaveable(self) -> str | None:
+        """Why a model of this table would not go into a file, if it would not."""
+        number = len(self.texts)
+        if number <= MOST_TEXTS:
+            return None
+        return (
+            f"{number:,} columns are text, and a model file has room for {MOST_TEXTS:,}. Join some, or leave them out."
+        )
 
     @property
     def only_text(self) -> Key | None:
