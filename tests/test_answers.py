@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import softcount as sc
-from framed import arrow
 from softcount.errors import DataWarning
+from softcount.estimators.result_frames import arrow_of as arrow
 
 KINDS = {"visits": "poisson", "size": "normal", "income": "lognormal"}
 LEVELS = {"colour": ["blue", "green", "red"], "rich": [False, True]}
@@ -247,7 +247,7 @@ def best_fill(model, row: dict, column: str):
         return LEVELS[column][int(np.argmax(chances))]
     own = model.params_[column]
     if column == "visits":
-        return weights @ own["rate"]
+        return round(weights @ own["rate"])
     return weights @ (np.exp(own["mean"] + own["variance"] / 2) if column == "income" else own["mean"])
 
 

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 import softcount as sc
-from framed import arrow
 from small_tables import KINDS, fruit, mixture, naive, numbers, refused, with_cell
 from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of as arrow
 
 FRAME, LABELS = fruit()
 ARRAY = numbers()

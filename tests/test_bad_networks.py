@@ -11,8 +11,8 @@ import pytest
 
 import softcount as sc
 from contract.networks import drawn
-from framed import arrow
 from softcount.errors import DataError, DataWarning
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.networks.graph import Graph
 from softcount.networks.network import Network
 

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import softcount as sc
-from framed import arrow
 from small_tables import fruit, mixture, naive, numbers, refused, with_cell
 from softcount.errors import DataWarning
+from softcount.estimators.result_frames import arrow_of as arrow
 
 FRAME, LABELS = fruit()
 ARRAY = numbers()

@@ -19,9 +19,9 @@ from sklearn.model_selection import PredefinedSplit, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
-from framed import arrow
 from small_tables import KINDS, fruit, refused
 from softcount.errors import ModelFileError
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate import calibrate
 from softcount.evaluate.calibrate import HeldOut, calibration_of
 from softcount.files import read, write

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from framed import arrow
 from softcount.errors import DataError, DataWarning
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
 from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, fit_auto, growing, sizes

@@ -17,9 +17,9 @@ import oracle
 import softcount as sc
 from contract.checking import chunk_of, fitted, worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
-from framed import arrow
 from softcount.counts import ROOT
 from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.influence import departures
 from softcount.fitted.surprise import SurpriseMeter

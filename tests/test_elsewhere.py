@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families.text_family import evidence, marking
 from softcount.fitted.influence import elsewhere, pooled
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softcount as sc
-from framed import arrow
 from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.marking_words import ABSENT
 from softcount.text import Reading, block_of
 from softcount.text.spans import spans_of, spots_of

@@ -12,8 +12,8 @@ from scipy import stats
 
 import softcount as sc
 from enumerated import along
-from framed import arrow
 from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.networks.graph import Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -8,7 +8,7 @@ import pytest
 
 import softcount as sc
 from contract.networks import drawn
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 KINDS = {"x": "normal", "z": "normal", "k": "poisson"}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 

@@ -20,8 +20,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
 import softcount as sc
-from framed import arrow
 from softcount.errors import DataError, DataWarning
+from softcount.estimators.result_frames import arrow_of as arrow
 
 DOCUMENTS = [
     "free money now, win a prize", "win money, win big", "call me later please", "see you later dear friend",

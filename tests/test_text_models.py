@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families import Text
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.stacks import Kernels

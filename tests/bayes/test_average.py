@@ -8,8 +8,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 import softcount as sc
-from framed import arrow
 from softcount.bayes.model_weights import stacking_weights
+from softcount.estimators.result_frames import arrow_of as arrow
 
 ROWS = {
     "Sky": ["grey", "grey", "blue", "blue", "grey", "blue", "grey", "blue", "blue", "grey"],

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.run.base import AtOnce
 
 

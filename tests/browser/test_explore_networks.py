@@ -10,7 +10,7 @@ import pytest
 
 from asked_pages import COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, random_rows
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 
 NETWORK = MODELS["network"]
 BARE = ["town", "job", "smokes", "ill", "age", "visits"]

@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
-from framed import arrow
 from softcount.errors import DataError, DataWarning, ModelFileError
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.archive import read, write
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.logistic_fit import linear_rows, naive_weights, regressed
 from softcount.run.threads import Threads
 

@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 import softcount
 from cli.shell import python
 from cli.tables import fruit_rows, write_table
-from framed import arrow
 from networks.drawn_networks import HOSTILE, hostile_network
 from small_networks import marginal, random_network
 from softcount.cli import main
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.network_file import write_network
 from softcount.networks.network import Network
 

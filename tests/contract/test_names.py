@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 import softcount as sc
-from framed import arrow
 from softcount.cli import main
 from softcount.counts import ROOT
+from softcount.estimators.result_frames import arrow_of as arrow
 
 OURS = [
     "(groups)", "(prior)", "(class)", "(count)", "(row)", "(against)", "(total)", "(file)", "(probability)", "(words)",

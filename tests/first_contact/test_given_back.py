@@ -101,3 +101,78 @@ def test_how_a_file_is_written_is_remembered_by_the_model(tmp_path: Path) -> Non
     assert len(model.predict(FILES / "headerless.data")) == 30
     in_python = softcount.NaiveBayes().fit(softcount.read(FILES / "headerless.data", names=names), "left")
     assert in_python.predict(FILES / "headerless.data").tolist() == in_python.predict(with_names).tolist()
+
+
+TIMES = {
+    "PT1H30M PT45M PT2H PT20M PT1H": ("durations", r"-?PT([0-9]+H)?([0-9]+M)?|PT0S"),
+    "P1DT6H P2D P3D P1DT12H P5D": ("durations", r"-?P([0-9]+D)?(T[0-9]+H)?"),
+    "2024-Q1 2024-Q2 2023-Q4 2024-Q3 2022-Q1": ("quarters of a year", r"20[0-9]{2}-Q[1-4]"),
+    "Q1/2024 Q2/2024 Q4/2023 Q3/2024 Q1/2022": ("quarters of a year", r"Q[1-4]/20[0-9]{2}"),
+    "2024-01-01T10:00:00+01:00 2024-06-01T10:00:00+02:00 2024-03-01T10:00:00Z 2024-03-05T11:30:00-05:00": (
+        "dates and times in several time zones", r"2024-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", TIMES)
+def test_durations_quarters_and_time_zones_are_read_and_given_back(cells: str, tmp_path: Path) -> None:
+    said, pattern = TIMES[cells]
+    path = tmp_path / "times.csv"
+    path.write_text("when,x\n" + "".join(f"{cell},{k % 7}\n" for k, cell in enumerate(cells.split() * 12)))
+    assert schema(path)["when"].startswith(said)
+    run("fit", path, "--classes", 1, "-o", tmp_path / "m.sc")
+    run("sample", tmp_path / "m.sc", "-n", 20, "-o", tmp_path / "drawn.csv")
+    drawn = pd.read_csv(tmp_path / "drawn.csv")["when"]
+    assert drawn.str.fullmatch(pattern).all()
+
+
+def test_times_in_other_zones_are_the_same_moment() -> None:
+    zoned = ["2024-01-01T12:00:00+02:00", "2024-01-01T10:00:00Z", "2024-01-01T05:00:00-05:00", "2024-01-02T10:00:00Z"]
+    model = softcount.Mixture(1).fit({"when": zoned * 15, "x": list(range(60))})
+    moment = pd.Timestamp("2024-01-01T10:00:00").timestamp()
+    assert model.params_["when"]["mean"][0] == pytest.approx(moment + 86_400 / 4)
+
+
+@pytest.mark.parametrize("make", [lambda x: x, pl.from_pandas, pa.table], ids=["pandas", "polars", "arrow"])
+def test_numbers_come_back_as_precise_as_they_came(make: Any) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": pd.array(rng.integers(18, 80, 60), dtype="Int64"),
+            "price": rng.normal(20, 4, 60).round(2),
+            "exact": rng.normal(size=60),
+        }
+    )
+    frame.loc[3, ["age", "price", "exact"]] = None
+    table = make(frame)
+    model = softcount.Mixture(2, random_state=0).fit(table)
+    filled, drawn = pa.table(model.impute(table)), pa.table(model.sample(30, random_state=0))
+    assert pa.types.is_integer(filled.schema.field("age").type)
+    for found in (filled, drawn):
+        assert all(float(age).is_integer() for age in found["age"].to_pylist())
+        assert all(round(price, 2) == price for price in found["price"].to_pylist())
+    assert any(round(value, 6) != value for value in drawn["exact"].to_pylist())
+
+
+def test_results_of_sequences_and_comparisons_are_frames_of_the_library_that_came_in() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": np.r_[rng.normal(size=30), rng.normal(size=30) + 6], "y": rng.normal(size=60)})
+    for make, frame in ((lambda x: x, pd.DataFrame), (pl.from_pandas, pl.DataFrame), (pa.Table.from_pandas, pa.Table)):
+        own = make(rows)
+        states = softcount.HiddenMarkov(2, random_state=0).fit([own, own])
+        answers = [states.explain([own]), states.anomalies([own], 3), states.forecast([own], 2), states.sample(1, 3)]
+        assert all(isinstance(answer, frame) for answer in answers)
+    compared = softcount.compare(rows, np.repeat(["a", "b"], 30), folds=2)
+    assert isinstance(compared.table, pd.DataFrame)
+    steps = softcount.MarkovChain().fit([["a", "b", "a"], ["b", "a"]])
+    assert isinstance(steps.explain([["a", "b"]]), pa.Table)
+
+
+def test_a_network_says_a_given_date_as_a_date(tmp_path: Path) -> None:
+    run("fit", FILES / "day_first.csv", "--net", "chow-liu", "-o", tmp_path / "m.sc")
+    page = run("query", tmp_path / "m.sc", "--of", "shipped", "--given", "sold=17/5/2021")
+    assert "given sold = 17/5/2021" in page
+    page = run("query", tmp_path / "m.sc", "--of", "shipped", "--given", "sold>17/5/2021")
+    assert "given sold above 17/5/2021" in page
+    answer = json.loads(run("query", tmp_path / "m.sc", "--of", "shipped", "--given", "sold=17/5/2021", "--json"))
+    assert answer["given"] == {"sold": "17/5/2021"}

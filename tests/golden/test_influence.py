@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 
 FOLDER = "autoclass_c_shipped/soybean"
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import cheeseman_stutz
 from softcount.models.nodes import Imagined

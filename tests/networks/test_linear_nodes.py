@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import softcount as sc
-from framed import arrow
 from networks.plain_numbers import (
     DISCRETE,
     NUMBERS,
@@ -21,6 +20,7 @@ from networks.plain_numbers import (
     rows_of_frame,
 )
 from softcount.estimators.bayes_net import BayesNet
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.net_rows import surprises, usual_surprise
 
 SEEDS = pytest.mark.parametrize("seed", range(6))

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import softcount as sc
-from framed import arrow
 from html_checks import HOSTILE, checked
 from softcount.classify.encoded_rows import EncodedRows, level_sizes, measured_count
 from softcount.classify.pool import Pool
@@ -21,6 +20,7 @@ from softcount.classify.recipes import RECIPES
 from softcount.classify.training import Training
 from softcount.cli import main
 from softcount.demo import table_path
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.nomogram import nomogram_of, read_out
 from softcount.report import written_report
 from softcount.report.page import Picture

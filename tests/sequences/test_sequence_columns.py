@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import softcount as sc
-from framed import arrow
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.text.transitions_of import symbols_behind, transitions_of
 
 PAGES = ["home", "shop", "buy"]

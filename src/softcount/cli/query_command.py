@@ -117,6 +117,13 @@ def with_memory(fitted: FittedNet, memory: str | None) -> FittedNet:
         raise click.UsageError(f"--{error}") from None
 
 
+def as_written(fitted: FittedNet, known: dict[Key, Any]) -> dict[Key, Any]:
+    """What is given of a network with numbers as the cells of their columns are written."""
+    from softcount.fitted.conditions import written_given
+
+    return written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
+
+
 def tell_likeliest(fitted: FittedNet, given: tuple[str, ...], json_wanted: bool) -> None:
     """The likeliest levels of all nodes together."""
     from softcount.cli.given_values import given_nodes
@@ -125,7 +132,8 @@ def tell_likeliest(fitted: FittedNet, given: tuple[str, ...], json_wanted: bool)
     from softcount.report.network_page import likeliest_document, likeliest_page
 
     known = given_nodes(fitted, given)
-    found, said = fitted.most_probable(known), spoken_given(known)
+    found, known = fitted.most_probable(known), as_written(fitted, known)
+    said = spoken_given(known)
     put_answer(lambda: likeliest_document(known, found), lambda: likeliest_page(said, found), json_wanted)
 
 
@@ -147,6 +155,7 @@ def ask_network(
         raise DataError(f"--of: node {str(numbers[0])!r} holds numbers, which have no joint table. Ask for it alone.")
     asked: Any = keys if len(keys) > 1 else keys[0] if keys else None
     answer = fitted.query(asked, known) if samples is None else sampled_query(fitted, asked, known, samples)
+    known = as_written(fitted, known)
     if len(keys) < 2:
         put_query(asked, known, answer, json_wanted)
         return

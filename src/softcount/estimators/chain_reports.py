@@ -15,6 +15,7 @@ from softcount.chains.long_run import ChainShape
 from softcount.chains.predictions import Predictions
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.table.names import apart
 
 MOST_STATES = 3_000
@@ -233,13 +234,11 @@ class ChainReports:
     # -- why
 
     def explain(self, X: Any) -> Any:
-        """An Arrow table with a line for each known step: what came, after what, how probable, and what was likeliest.
+        """A frame with a line for each known step: what came, after what, how probable, and what was likeliest.
 
         `bits` is the surprise, minus the logarithm of the probability to base 2; a step after a gap is judged by what
         is known since the gap. `gain` is how many bits fewer that is than without any context.
         """
-        import pyarrow as pa
-
         found = self._asked(X)  # type: ignore[attr-defined]
         alphabet, order = self.counts_.alphabet, self.predictions_.order
         digits, starts = alphabet.digits(found.codes, found.starts)
@@ -255,7 +254,7 @@ class ChainReports:
         with np.errstate(divide="ignore"):
             bits, plain = -np.log2(chances), -np.log2(alone)
         said = [self._text(self.next_symbols_[digit - 1]) for digit in digits[steps.rows].tolist()]
-        return pa.table(
+        table = arrow_table(
             {
                 "sequence": [str(found.sequences.names[at]) for at in of.tolist()],
                 "step": steps.rows - starts[of] + 1 - self.ends,
@@ -267,6 +266,7 @@ class ChainReports:
                 "likeliest": [self._text(self.next_symbols_[likeliest[context]]) for context in contexts],
             }
         )
+        return as_frame(table, sequences_library(X))
 
     @staticmethod
     def _text(symbol: Any) -> str:

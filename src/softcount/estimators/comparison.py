@@ -14,7 +14,7 @@ from softcount.estimators import inputs
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
 from softcount.estimators.number_comparison import NumberComparison, compared_numbers
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.judge import mean_auc
@@ -75,6 +75,7 @@ class Comparison:
 
     `table` has a line for each, `verdicts` say in words who is best and who ties with it, `notes` what was left out or
     drawn, `failed` who could not be tried and why. `curves` are log-losses by rows learned from, where asked for.
+    `library` is whose frames tables are.
     """
 
     scores: list[RivalScores]
@@ -85,11 +86,12 @@ class Comparison:
     notes: list[str]
     failed: dict[str, str]
     curves: LearningCurves | None = None
+    library: str | None = None
 
     @property
     def table(self) -> Any:
-        """An Arrow table with a line for every classifier."""
-        return arrow_lines([found.line() for found in self.scores])
+        """A frame with a line for every classifier."""
+        return as_frame(arrow_lines([found.line() for found in self.scores]), self.library)
 
     @property
     def best(self) -> RivalScores:
@@ -125,7 +127,7 @@ def compare(
     >>> found.table.column_names[:3], found.rows
     (['model', 'log_loss', 'behind'], 120)
     """
-    return compared(X, y, kinds, curve, folds, random_state)
+    return replace(compared(X, y, kinds, curve, folds, random_state), library=frame_library(X))
 
 
 def compared(  # noqa: PLR0913 - as the public function, which nobody watches

@@ -68,7 +68,8 @@ def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     if any(isinstance(value, str) for value in values):  # a level is spelt; the cell that is spelt so may be a date
         spelt = {str(cell): cell for cell in column.dropna().unique()}
         values = np.array([spelt.get(value, value) for value in values], dtype=object)
-    if column.dtype.kind in "iu" or kind.startswith(("Int", "UInt")):
+    whole = np.asarray(values).dtype.kind in "iu"
+    if (column.dtype.kind in "iu" or kind.startswith(("Int", "UInt"))) and not whole:
         column = column.astype("Float64" if kind[0] in "IU" else float)
     if kind in TEXT and _numbers(values):
         column = column.astype(object).map(_number).astype(float)

@@ -20,7 +20,7 @@ from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import StateFace
 from softcount.estimators.pages_above import Reporting
-from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
 from softcount.fitted.fitted_states import FittedStates
@@ -109,6 +109,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
             found = self._found(sequences, table, watched, threads)
         self._remember(table)
         self._keep(replace(FittedStates.of(found), target=target))
+        self._library = sequences_library(X)
         return self
 
     def _found(self, sequences: Sequences, table: Table, plan: Plan, threads: Threads) -> Any:
@@ -240,14 +241,14 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
 
     @property
     def selection_(self) -> Any:
-        """An Arrow table of the numbers of states that were tried; None where the number was given."""
+        """A frame of the numbers of states that were tried; None where the number was given."""
         trials = self._fitted.selection
         if trials is None:
             return None
         shown = [part.name for part in fields(trials[0]) if part.name not in ("icl", "cv")]
-        return arrow_table({name: [getattr(trial, name) for trial in trials] for name in shown}).rename_columns(
-            ["states" if name == "classes" else name for name in shown]
-        )
+        names = {name: "states" if name == "classes" else name for name in shown}
+        told = {names[name]: [getattr(trial, name) for trial in trials] for name in shown}
+        return as_frame(arrow_table(told), self._library)
 
     def stationary(self) -> dict[Any, float]:
         """State -> the share of steps that it has in the long run."""

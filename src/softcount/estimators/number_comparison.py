@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators.mixture_regression import MixtureRegression
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.estimators.rivals import RivalTable, plain_features, quiet
 from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
 from softcount.table.schema import Schema
@@ -80,11 +80,12 @@ class NumberComparison:
     verdicts: list[str]
     notes: list[str]
     failed: dict[str, str]
+    library: str | None = None
 
     @property
     def table(self) -> Any:
-        """An Arrow table with a line for every way."""
-        return arrow_lines([found.line() for found in self.scores])
+        """A frame with a line for every way."""
+        return as_frame(arrow_lines([found.line() for found in self.scores]), self.library)
 
     @property
     def best(self) -> NumberScores:

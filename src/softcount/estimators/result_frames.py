@@ -39,6 +39,11 @@ def frame_library(X: Any) -> str | None:
     return "polars" if type(X).__module__.partition(".")[0] == "polars" else None
 
 
+def sequences_library(X: Any) -> str | None:
+    """Whose frame X is, or those in a list of them are."""
+    return frame_library(X[0] if isinstance(X, (list, tuple)) and X else X)
+
+
 def as_frame(table: Any, library: str | None, index: Any = None) -> Any:
     """An Arrow table as a frame of that library; `index` are labels of its rows where it is of pandas."""
     if library == "pandas":

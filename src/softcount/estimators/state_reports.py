@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.fitted import state_answers
 from softcount.fitted.fitted_states import FittedStates
 from softcount.fitted.surprise import SurpriseMeter
@@ -23,6 +23,7 @@ class StateReports:
     """Understanding states: what speaks for them, which steps fit nowhere, and what they will show."""
 
     n_states_: int
+    _library: str | None = None  # whose frames were learned from
 
     @property
     def states_(self) -> np.ndarray:
@@ -40,7 +41,7 @@ class StateReports:
         raise NotImplementedError
 
     def explain(self, X: Any, against: Any = None) -> Any:
-        """An Arrow table, a line for each step: what speaks for its likeliest state against the runner-up.
+        """A frame, a line for each step: what speaks for its likeliest state against the runner-up.
 
         "(before)" is what the steps before say, "(after)" those after, and each column what it adds itself, in nats;
         they add up exactly to the log-odds given the whole sequence. `against` names another state to compare with.
@@ -49,7 +50,7 @@ class StateReports:
         sequences, found = self._ask(X, lambda fitted, part: state_answers.explained(fitted, part, other))
         joined = {key: np.concatenate([part[key] for part in found]) for key in found[0]}
         joined |= {key: self.states_[joined[key]] for key in ("state", "against")}
-        return arrow_table(_called(sequences, joined))
+        return as_frame(arrow_table(_called(sequences, joined)), sequences_library(X))
 
     def _state_of(self, name: Any) -> int:
         names = self._fitted.names
@@ -63,7 +64,7 @@ class StateReports:
         return apart_by_sequence(sequences, np.asarray(sum(found.values())))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
-        """An Arrow table of the n steps that fit worst: sequence, step, score, reason, and what each column adds.
+        """A frame of the n steps that fit worst: sequence, step, score, reason, and what each column adds.
 
         "(state)" is what the state itself adds: large where it hardly ever follows the states before.
         """
@@ -75,7 +76,7 @@ class StateReports:
         parts = np.stack([part[worst] for part in found.values()], axis=1)
         shown: dict[Any, Any] = {"score": score[worst], "reason": [names[at] for at in parts.argmax(axis=1)]}
         shown |= {key: parts[:, place] for place, key in enumerate(found)}
-        return arrow_table(_called(sequences, shown, worst))
+        return as_frame(arrow_table(_called(sequences, shown, worst)), sequences_library(X))
 
     def _surprises(self, X: Any) -> tuple[Sequences, dict[Any, np.ndarray]]:
         fitted, sequences = self._fitted, self._sequences(X)
@@ -89,7 +90,7 @@ class StateReports:
         return sequences, {key: np.concatenate([part[key] for part in found]) for key in found[0]}
 
     def forecast(self, X: Any, h: int = 1, level: float = 0.9) -> Any:
-        """An Arrow table of the next h steps of every sequence: the likeliest state, and what each column will show.
+        """A frame of the next h steps of every sequence: the likeliest state, and what each column will show.
 
         Of a number its mean, and `low` and `high` between which it lies with probability `level`; of a discrete column
         the likeliest level and `p`, its probability.
@@ -106,7 +107,8 @@ class StateReports:
             "p(state)": states.max(axis=1),
         }
         coming = state_answers.coming_values(self._fitted, states, float(level))
-        return arrow_table(shown | {apart(name, shown): values for name, values in coming.items()})
+        table = arrow_table(shown | {apart(name, shown): values for name, values in coming.items()})
+        return as_frame(table, sequences_library(X))
 
     def forecast_proba(self, X: Any, h: int = 1) -> np.ndarray:
         """(sequences x h x states) probability of each state in the next h steps."""
@@ -114,7 +116,7 @@ class StateReports:
         return np.concatenate(self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, int(h)))[1])
 
     def sample(self, n: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
-        """An Arrow table of n new sequences of so many steps: sequence, step, state and every column.
+        """A frame of n new sequences of so many steps: sequence, step, state and every column.
 
         `start` names a state that the sequences begin in.
         """
@@ -130,7 +132,8 @@ class StateReports:
             "state": self.states_[path],
         }
         cells = state_answers.drawn_cells(fitted, path, rng)
-        return arrow_table(shown | {apart(name, shown): cells[key] for key, name in labels(cells).items()})
+        table = arrow_table(shown | {apart(name, shown): cells[key] for key, name in labels(cells).items()})
+        return as_frame(table, self._library)
 
 
 def _begun(path: np.ndarray, begin: int | None) -> np.ndarray:

@@ -268,8 +268,8 @@ class Spiked(Family):
         """That of the shares at the spike, and of the other family among the rows beside it."""
         spike, beside = params["spike"], shares * (1.0 - params["spike"])
         whole = float(shares @ spike)
-        far = xlogy(spike, spike) - xlogy(spike, whole)
-        far = far + xlogy(1.0 - spike, 1.0 - spike) - xlogy(1.0 - spike, 1.0 - whole)
+        far = _times_log(spike, spike) - _times_log(spike, whole)
+        far = far + _times_log(1.0 - spike, 1.0 - spike) - _times_log(1.0 - spike, 1.0 - whole)
         beside = beside / beside.sum() if beside.sum() > 0 else shares
         return np.asarray(far + (1.0 - spike) * self.inner.divergence(params, beside))
 
@@ -301,6 +301,14 @@ def _beside_spike(facts: NumberFacts) -> list[Family]:
 
 
 _RAIN = [0.0, 0.0, None, 4.25, 6.5, 11.0, 0.5, 0.0, 30.5, 0.0, 2.0, 9.0]
+
+
+def _times_log(share: np.ndarray, of: Any) -> np.ndarray:
+    """Shares times logarithms, nothing where a share is nothing; SciPy's `xlogy` takes 0.15 s to load for a page."""
+    there = share > 0
+    return np.where(there, share * np.log(np.where(there, of, 1.0)), 0.0)
+
+
 EXAMPLES = (
     example(Spiked("lognormal"), "rain", _RAIN, Cells("waits")),
     example(Spiked("normal", 2.0, 0.25), "shift", [2.0, -1.5, None, 2.0, 4.0, 7.25, 2.0, 0.5], Cells("reals")),

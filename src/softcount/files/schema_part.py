@@ -14,11 +14,13 @@ from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.text_part import reading_document, reading_from, words_from
 from softcount.sources.file_format import FileFormat
-from softcount.table.cell_forms import FORMS, CellForm, is_typed
+from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_typed
 from softcount.table.counted_points import MOST_POINTS, CountedPoints
+from softcount.table.duration_form import DurationForm
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.text.word_list import Words
 
+FORMS: dict[str, type[CellForm]] = {form.name: form for form in (NumberForm, TimeForm, DurationForm)}
 MOST_DIGITS = 30
 """Decimals that a number may be written with."""
 

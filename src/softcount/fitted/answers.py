@@ -27,7 +27,7 @@ from softcount.fitted.shown_answers import answer_html, answer_line
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import WHOLE, CellForm, given_back
+from softcount.table.cell_forms import CellForm, NumberForm, given_back
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind, Schema
 
@@ -236,8 +236,10 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
     if spec is None or not spec.kind.numeric or not isinstance(values, np.ndarray):
         return values
     found = given_back(spec.written, values)
-    above = spec.kind is Kind.POSITIVE and spec.written == WHOLE and found.dtype.kind == "i"
-    return np.maximum(found, 1) if above else found
+    if spec.kind is not Kind.POSITIVE or not isinstance(spec.written, NumberForm) or not isinstance(found, np.ndarray):
+        return found
+    least = 10.0**-spec.written.digits if spec.written.digits else 1  # no number above zero is rounded to it
+    return np.maximum(found, least) if found.dtype.kind in "fi" else found
 
 
 def _drawn_leaf(
@@ -282,8 +284,8 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
 
 
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
-    """What fills a column in the form that its cells have; the mean of whole numbers need not be whole."""
-    if schema[key].written in (None, WHOLE):
+    """What fills a column in the form that its cells have: whole numbers are filled by whole ones."""
+    if schema[key].written is None:
         return values
     found = as_written(schema, key, values)
     return found if isinstance(found, np.ndarray) else np.array(found.to_pylist(), dtype=object)

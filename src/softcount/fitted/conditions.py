@@ -7,7 +7,7 @@ not (100 to 200)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import reduce
 from itertools import pairwise
@@ -18,6 +18,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.families import Family, Params, Setting
 from softcount.sources import wording
+from softcount.table.cell_forms import CellForm, as_cell, is_plain
 from softcount.table.schema import Key
 
 NUMBERS = (int, float, np.integer, np.floating)
@@ -265,6 +266,24 @@ def _said(value: Any) -> str:
         return " or ".join(f"{level} (likelihood {weight:g})" for level, weight in value.items())
     condition = condition_of(value)
     return f"= {value}" if condition is None else repr(condition)
+
+
+def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
+    """What is given with the numbers of each column as its cells are written: dates, not seconds."""
+    return {key: _written(value, forms.get(key)) for key, value in given.items()}
+
+
+def _written(value: Any, form: CellForm | None) -> Any:
+    if is_plain(form) or isinstance(value, Mapping):
+        return value
+    condition = condition_of(value)
+    if isinstance(condition, Range):
+        return replace(condition, low=_written(condition.low, form), high=_written(condition.high, form))
+    if isinstance(condition, AnyOf):
+        return replace(condition, values=tuple(_written(part, form) for part in condition.values))
+    if isinstance(condition, Not):
+        return replace(condition, condition=_written(condition.condition, form))
+    return as_cell(form, value)
 
 
 def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:

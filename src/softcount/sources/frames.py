@@ -147,6 +147,11 @@ def arrow_column(key: Key, column: Any) -> Any:
             return pa.chunked_array(column)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             pass
+    elif hasattr(column, "__arrow_array__"):  # an array of pandas, whose whole numbers with gaps are no floats
+        try:
+            return pa.array(column)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            pass
     values = column if isinstance(column, np.ndarray) else _object_array(column)
     if values.ndim != 1:
         raise DataError(f"{wording.column(key)} has {values.ndim} dimensions. A column is a flat list of cells.")

@@ -26,6 +26,7 @@ class CellForm:
     """How a column's cells are written. `typed` ones are no text, and come back as what they were."""
 
     name: ClassVar[str]
+    of_time: ClassVar[bool] = False
     typed = ""
 
     @property
@@ -160,6 +161,8 @@ _TOKENS = {
     "%H": "(?P<H>[0-9]{1,4})",
     "%M": "(?P<M>[0-9]{2})",
     "%S": r"(?P<S>[0-9]{2}(?:\.[0-9]+)?)",
+    "%q": "(?P<q>[1-4])",
+    "%z": "(?P<z>Z|[+-][0-9]{2}:?[0-9]{2})",
     "%p": r"(?P<p>(?i:[ap])\.?(?i:m)\.?)",
 }
 _token = re.compile("(%[a-zA-Z])")
@@ -180,6 +183,7 @@ class TimeForm(CellForm):
     """
 
     name = "time"
+    of_time = True
     pattern: str = "%Y-%m-%d"
     padded: bool = True
     digits: int = 0
@@ -199,8 +203,11 @@ class TimeForm(CellForm):
         times = " and times" if "%H" in self.pattern else ""
         if not self.is_date:
             return "durations" if "%D" in self.pattern or self.typed.startswith("duration") else "times, as seconds"
+        zones = " in several time zones, counted in that of Greenwich" if "%z" in self.pattern else ""
+        if "%q" in self.pattern:
+            return "quarters of a year"
         if "%b" in self.pattern or "%B" in self.pattern or self.pattern.startswith("%Y"):
-            return f"dates{times}"
+            return f"dates{times}{zones}"
         return f"dates{times}, {'day' if self.pattern.index('%d') < self.pattern.index('%m') else 'month'} first"
 
     @property
@@ -249,10 +256,15 @@ class TimeForm(CellForm):
         return sign + "".join(written.get(part, part) for part in _token.split(self.pattern))
 
     def spread(self, value: float) -> str:
-        for unit, seconds in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
-            if abs(value) >= 2 * seconds:
-                return f"{value / seconds:.3g} {unit}"
-        return f"{value:.3g} seconds"
+        return time_spread(value)
+
+
+def time_spread(value: float) -> str:
+    """Seconds in the largest unit of which they are two or more."""
+    for unit, seconds in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
+        if abs(value) >= 2 * seconds:
+            return f"{value / seconds:.3g} {unit}"
+    return f"{value:.3g} seconds"
 
 
 def typed_form(kind: Any) -> TimeForm:
@@ -308,9 +320,19 @@ def _part(name: str, column: Any) -> np.ndarray:
         return np.array([np.nan if x is None else 1.0 + SHORT_MONTHS.index(x.lower()) for x in column.to_pylist()])
     if name == "sign":
         return np.array([-1.0 if x == "-" else 1.0 for x in column.to_pylist()])
+    if name == "z":
+        return np.array([np.nan if x is None else _offset(x) for x in column.to_pylist()])
     if name == "p":
         return np.array([np.nan if x is None else 12.0 * (x[0] in "Pp") for x in column.to_pylist()])
     return np.array(filled(column.cast(pa.float64())))
+
+
+def _offset(zone: str) -> float:
+    """Seconds that a time zone is ahead."""
+    if zone == "Z":
+        return 0.0
+    seconds = 3600.0 * int(zone[1:3]) + 60.0 * int(zone[-2:])
+    return -seconds if zone[0] == "-" else seconds
 
 
 def _clock(parts: dict[str, np.ndarray], count: int) -> np.ndarray:
@@ -318,7 +340,8 @@ def _clock(parts: dict[str, np.ndarray], count: int) -> np.ndarray:
     hours = parts.get("H", zero)
     if "p" in parts:  # 12 am is midnight, and 12 pm noon
         hours = np.where((hours < 1) | (hours > 12), np.nan, hours % 12 + parts["p"])
-    found = hours * 3600 + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
+    ahead = parts.get("z", zero)
+    found = hours * 3600 - ahead + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
     return np.asarray(found * parts.get("sign", np.ones(count)), dtype=np.float64)
 
 
@@ -326,7 +349,8 @@ def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndar
     """Days since 1970, and which dates there are."""
     short = parts.get("y")
     years = parts["Y"] if short is None else np.where(short < 69, 2000 + short, 1900 + short)
-    months, days = parts.get("b", parts.get("m", np.ones(count))), parts.get("d", np.ones(count))
+    quarters = 3.0 * parts.get("q", np.ones(count)) - 2.0
+    months, days = parts.get("b", parts.get("m", quarters)), parts.get("d", np.ones(count))
     valid = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31) & (years >= 1)
     starts = _months_from_1970(np.where(valid, years, 1970), np.where(valid, months, 1))
     found = starts.astype("datetime64[D]").astype(np.float64)
@@ -343,7 +367,17 @@ def _date_words(days: int, padded: bool) -> dict[str, str]:
     year, month, day = str(np.datetime64(days, "D")).rsplit("-", 2)
     named = MONTHS[int(month) - 1]
     month, day = (month, day) if padded else (month.lstrip("0"), day.lstrip("0"))
-    return {"%Y": year, "%y": year[-2:], "%m": month, "%d": day, "%b": named[:3], "%B": named}
+    quarter = (int(month) + 2) // 3
+    return {
+        "%q": str(quarter),
+        "%z": "Z",
+        "%Y": year,
+        "%y": year[-2:],
+        "%m": month,
+        "%d": day,
+        "%b": named[:3],
+        "%B": named,
+    }
 
 
 def _clock_words(seconds: float, digits: int, half_days: bool, padded: bool) -> dict[str, str]:
@@ -362,7 +396,23 @@ def _clock_words(seconds: float, digits: int, half_days: bool, padded: bool) -> 
 WHOLE = NumberForm()
 """Whole numbers, written plainly."""
 
-FORMS: dict[str, type[CellForm]] = {form.name: form for form in (NumberForm, TimeForm)}
+MOST_DECIMALS = 6
+"""Decimals of numbers that were rounded by whoever wrote them down; more are a computer's."""
+ENOUGH_NUMBERS = 1_024
+"""Numbers that say how many decimals a column has."""
+
+
+def rounded_form(values: np.ndarray) -> NumberForm | None:
+    """The form of plain numbers that all have a few decimals at most; None where some have more.
+
+    >>> rounded_form(np.array([1.25, 3.0, 7.1])).digits, rounded_form(np.array([1 / 3]))
+    (2, None)
+    """
+    some = values[:ENOUGH_NUMBERS]
+    with np.errstate(over="ignore", invalid="ignore"):
+        fits = (digits for digits in range(1, MOST_DECIMALS + 1) if (np.round(some, digits) == some).all())
+        found = next(fits, None)
+    return None if found is None else NumberForm(digits=found)
 
 
 def is_plain(form: CellForm | None) -> bool:
@@ -388,7 +438,7 @@ def number_in(form: CellForm | None, text: str) -> float:
 
 
 def given_back(form: CellForm | None, values: np.ndarray) -> Any:
-    """Numbers as the cells of a column have them: whole, as dates, or as text; as they are where there is no form.
+    """Numbers as the cells of a column have them: rounded, as dates, or as text; as they are where there is no form.
 
     >>> given_back(WHOLE, np.array([2.6])).tolist(), given_back(TimeForm(), np.array([86_400.0])).tolist()
     ([3], ['1970-01-02'])
@@ -396,7 +446,10 @@ def given_back(form: CellForm | None, values: np.ndarray) -> Any:
     if form is None or values.dtype.kind not in "fiu":
         return values
     if form == WHOLE:
-        return np.rint(values).astype(np.int64) if np.isfinite(values).all() else values
+        whole = np.isfinite(values).all() and (np.abs(values) < 2.0**62).all()
+        return np.rint(values).astype(np.int64) if whole else values
+    if is_plain(form):
+        return np.round(values, form.digits) if isinstance(form, NumberForm) else values
     if form.typed:
         return typed_times(values.astype(np.float64), form.typed)
     return np.array([None if np.isnan(value) else form.written(float(value)) for value in values], dtype=object)

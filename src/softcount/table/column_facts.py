@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
-from softcount.table.cell_forms import CellForm, TimeForm, typed_form
+from softcount.table.cell_forms import CellForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
 from softcount.table.find_form import NO_HABITS, CellHabits, form_of
 from softcount.table.number_kinds import is_few
@@ -162,7 +162,7 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
         floats, bad = form.read(found)
     if (as_spelt and bad.any()) or not np.isfinite(floats).any():
         return None
-    kind = CellType.TIME if isinstance(form, TimeForm) else CellType.TEXT
+    kind = CellType.TIME if form is not None and form.of_time else CellType.TEXT
     spelt = number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), kind)
     spelt = replace(spelt, written=form)
     few = not meant.numbers and kind is CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)

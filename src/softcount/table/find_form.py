@@ -13,6 +13,7 @@ from softcount.sources import wording
 from softcount.sources.file_format import ORDERS
 from softcount.sources.source import Key
 from softcount.table.cell_forms import BLANK, CellForm, NumberForm, TimeForm, number_pattern
+from softcount.table.duration_form import duration_form
 
 LOOKED_AT = 1_000
 """Different cells that a form is found by; all of them must be written so in the end."""
@@ -32,7 +33,9 @@ NO_HABITS = CellHabits()
 def form_of(key: Key, texts: Sequence[str | None], habits: CellHabits) -> CellForm | None:
     """The form of all cells that have a digit in them; None where they have none in common."""
     cells = [text.strip() for text in texts if text is not None and _digit.search(text)]
-    return (_form_of_numbers(key, cells, habits) or _time_form(key, cells, habits)) if cells else None
+    if not cells:
+        return None
+    return _form_of_numbers(key, cells, habits) or _time_form(key, cells, habits) or duration_form(cells)
 
 
 def _form_of_numbers(key: Key, cells: Sequence[str], habits: CellHabits) -> NumberForm | None:
@@ -120,6 +123,7 @@ _time = re.compile(rf"-?(?P<days>(?:[0-9]+ days?,? )?){_CLOCK}")
 _moment = re.compile(rf"(?P<date>.*?[0-9])(?:(?P<join>T|,? )(?P<clock>{_CLOCK}))?")
 _year_first = re.compile(r"[0-9]{4}(?P<sep>[-/.])[0-9]{1,2}(?:(?P=sep)[0-9]{1,2})?")
 _year_last = re.compile(r"[0-9]{1,2}(?P<sep>[-/.]|\. )[0-9]{1,2}(?P=sep)(?P<year>[0-9]{4}|[0-9]{2})")
+_quarter = re.compile(r"[0-9]{4}(?P<sep>[- /]?)Q[1-4]|Q[1-4](?P<then>[- /])[0-9]{4}")
 _day_named = re.compile(
     r"[0-9]{1,2}(?P<sep>[-/ ]|\. )(?P<month>[A-Za-z]{3,9})\.?(?P<then>[-/ ]|, )(?P<year>[0-9]{4}|[0-9]{2})"
 )
@@ -129,7 +133,7 @@ _small = re.compile(r"(?<![0-9])[1-9](?=[-/.,]| (?!day))|(?<![0-9:])[0-9]:")
 
 def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm | None:
     """The form of dates, times or durations; dates that may be read in two ways are refused unless one says how."""
-    patterns = _patterns(cells[0])
+    patterns = _zoned(_patterns(cells[0]), cells)
     forms = [_shaped(pattern, cells) for pattern in patterns]
     wrong = [form.read(cells)[1] for form in forms]
     fits = [form for form, bad in zip(forms, wrong, strict=True) if not bad.any()]
@@ -142,6 +146,14 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
             f"{wording.cell(mixed[0])}. Write them in one order, or leave it out: {remedies.kind(key, 'ignore')}"
         )
     return fits[0] if fits else None
+
+
+def _zoned(patterns: Sequence[str], cells: Sequence[str]) -> Sequence[str]:
+    """The patterns with any time zone in place of the first cell's, where others have others."""
+    zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
+    if len(zones) < 2 or "" in zones:
+        return patterns
+    return [re.sub("(?:Z|[+-][0-9]{2}:?[0-9]{2})$", "%z", pattern) for pattern in patterns]
 
 
 def _ordered(key: Key, fits: Sequence[TimeForm], shown: str, habits: CellHabits) -> TimeForm:
@@ -189,6 +201,9 @@ def _half(match: re.Match[str]) -> str:
 
 
 def _date_patterns(date: str) -> list[str]:
+    match = _quarter.fullmatch(date)
+    if match is not None:
+        return [f"%Y{match['sep']}Q%q" if match["sep"] is not None else f"Q%q{match['then']}%Y"]
     match = _year_first.fullmatch(date)
     if match is not None:
         sep = match["sep"]

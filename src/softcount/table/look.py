@@ -13,7 +13,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
-from softcount.table.cell_forms import WHOLE, CellForm
+from softcount.table.cell_forms import WHOLE, CellForm, rounded_form
 from softcount.table.cell_values import MissingWords, numbers
 from softcount.table.column_facts import FEW_TEXTS, Facts, Meant, facts_of
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
@@ -152,9 +152,11 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
 
 
 def _written(facts: Facts) -> CellForm | None:
-    """How the numbers of a column are written; of whole ones that, so that they come back whole."""
-    whole = facts.cells in (CellType.WHOLE, CellType.TEXT) and facts.values is not None and facts.whole
-    return WHOLE if facts.written is None and whole else facts.written
+    """How the numbers of a column are written; of plain ones with how many decimals, so that they come back so."""
+    plain = facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT) and facts.values is not None
+    if facts.written is not None or not plain or facts.values is None:
+        return facts.written
+    return WHOLE if facts.whole else rounded_form(facts.values)
 
 
 def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> ColumnPlan:
