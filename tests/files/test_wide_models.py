@@ -128,5 +128,5 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(learn_model, "learn_model", None)
     request = library_calls.FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
-    with pytest.raises(DataError, match="t.csv: 2 columns are text"):
+    with pytest.raises(DataError, match=r"t\.csv: 2 columns are text"):
         library_calls.fit(request, None)
