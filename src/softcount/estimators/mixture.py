@@ -19,6 +19,7 @@ from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.number_average import averaged_numbers, with_averages
 from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.streaming import Streaming
 from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import description_length
@@ -53,7 +54,7 @@ class KnownLabels:
 
 
 # scikit-learn has no types
-class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, FittedEstimator):  # type: ignore[misc]
+class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Streaming, FittedEstimator):  # type: ignore[misc]
     """A mixture in `fitted_`: components of any table, found by EM from several starts."""
 
     _found_numbers: tuple[str, ...] = (AUTO,)
@@ -88,8 +89,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self._keep_numbers(fits)
         self._labels = None if told.codes is None else self._completed(X, told.codes)
         return self
-
-    _labels: np.ndarray | None = None
 
     def _completed(self, X: Any, codes: np.ndarray) -> np.ndarray:
         """The label of every row: its own, or what is predicted."""

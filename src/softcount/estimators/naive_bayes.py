@@ -21,6 +21,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.streaming import check_half_life
 from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
@@ -36,6 +37,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.learn.joined import joined, with_classes
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
+from softcount.learn.stepwise import faded
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
@@ -237,9 +239,18 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         _ = self.notes_
         super().save(path)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NaiveBayes:
-        """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come."""
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, half_life: float | None = None
+    ) -> NaiveBayes:
+        """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come.
+
+        With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows what
+        drifts.
+        """
+        check_half_life(half_life)
         if self.dependence is not None:
+            if half_life is not None:
+                raise DataError("half_life is for columns that are independent given the class: dependence=None.")
             net = self.network_ or network_like(self)
             return self._keep_network(net.partial_fit(X, y, sample_weight))
         first = not hasattr(self, "fitted_")
@@ -258,6 +269,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
                 f"class {plain_class(unknown[0])!r} was not there at the first call of partial_fit. "
                 "Name every class in `classes`."
             )
+        self.fitted_ = faded(self.fitted_, more.counts.rows, half_life)
         self._join(more, grow=growing(self.fitted_.schema))
         return self
 

@@ -107,7 +107,13 @@ def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Co
     """A model and its counts with room for the levels and words that an older model brings as a prior."""
     if not isinstance(prior, Older):
         return model, counts
-    schema = united_schema(model.schema, prior.model.model.schema, None)
+    return widened(model, counts, united_schema(model.schema, prior.model.model.schema, None))
+
+
+def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
+    """A model and its counts with room for the levels and words of a schema that has its own among them."""
+    if schema is model.schema:
+        return model, counts
     leaves = tuple(united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
     wider = model.with_leaves(leaves, schema=schema)
     moved = {
