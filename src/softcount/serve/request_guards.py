@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from softcount.run.base import AtOnce
 from softcount.serve.refusals import Refused
 from softcount.serve.server_metrics import ServerMetrics
 
@@ -33,13 +34,11 @@ class Limits:
     reading: float = 30.0
 
 
-class Patience:
+class Patience(AtOnce):
     """Runs work where it is called, until a moment: nobody waits for the answer any more."""
 
-    n_jobs = 1
-    shares_memory = True
-
     def __init__(self, seconds: float) -> None:
+        super().__init__()
         self.until = time.monotonic() + seconds
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
