@@ -165,6 +165,12 @@ class FitCommand(options.HeadedCommand):
     help="Keep the rows in a file in this folder between passes.  [default: only if they would not fit into memory, "
     "where temporary files are]",
 )
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Write down in this file how far the search for classes is; it is removed when the model is saved.",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, to the same bits.")
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
 @options.json_option
 def command(
@@ -190,6 +196,7 @@ def command(
         network_options.check_without_network(asked)
         check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
     check_folds(asked)
+    check_checkpoint(asked)
 
     saved = output or default_output(data)
     if saved == "-" and sys.stdout.isatty():
@@ -209,7 +216,7 @@ def as_typed() -> str:
     return shlex.join(["softcount", *click.get_current_context().meta.get(WORDS, [])])
 
 
-LOOKING = ("classes", "criterion", "starts")
+LOOKING = ("classes", "criterion", "starts", "checkpoint")
 FOR_NAIVE_BAYES = "is for naive Bayes: give --model naive-bayes, or leave --model out"
 KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model")
 
@@ -229,6 +236,15 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
         _refuse(asked, ("calibrate", "expert", "prior", "unlabelled_weight"), FOR_NAIVE_BAYES)
     if isinstance(asked["classes"], int):
         _refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
+
+
+def check_checkpoint(asked: dict[str, Any]) -> None:
+    """Refuse to go on from nothing, and to begin anew where something was begun."""
+    path = asked["checkpoint"]
+    if asked["resume"] and path is None:
+        raise click.UsageError("--resume needs --checkpoint FILE")
+    if path is not None and os.path.exists(path) and not asked["resume"]:
+        raise click.UsageError(f"{path} is there already: give --resume to go on from it, or remove it")
 
 
 def check_folds(asked: dict[str, Any]) -> None:
@@ -270,7 +286,8 @@ def run(request: FitRequest, saved: str, json_wanted: bool, fit: Callable[[FitRe
     put_answer(document, page, json_wanted, on_error_stream=saved == "-")
     if getattr(fitted, "interrupted", False):
         kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
-        say(f"interrupted: {kept}")
+        more = "" if request.checkpoint is None else f"; --checkpoint {request.checkpoint} --resume goes on"
+        say(f"interrupted: {kept}{more}")
         raise click.exceptions.Exit(INTERRUPTED)
 
 
@@ -282,11 +299,14 @@ def fit_classes(request: FitRequest, saved: str) -> Told:
     """Learn a model of classes, and save it."""
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import progress
+    from softcount.files.checkpoint_file import remove_checkpoint
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
         fitted, evaluation, n_rows, beside = library.fit(request, tell)
     library.save(fitted, saved)
+    if request.checkpoint is not None and not fitted.interrupted:
+        remove_checkpoint(request.checkpoint)
     criterion = request.criterion or library.DEFAULT_CRITERION
     report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options, beside)
     return fitted, lambda: fit_document(report), lambda: fit_page(report)

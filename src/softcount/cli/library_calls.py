@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
+    from softcount.learn.climb_log import ClimbLog
     from softcount.learn.fit_record import FitRecord
     from softcount.learn.kmeans.fit_kmeans import Centres
     from softcount.learn.learned import Learned
@@ -57,6 +58,8 @@ class FitRequest:
     starts: int | None = None
     jobs: int | None = None
     spill: str | None = None
+    checkpoint: str | None = None
+    resume: bool = False
     texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
     net: NetRequest | None = None
@@ -347,9 +350,17 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     starts = Starts(number or 1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
     search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
     watch = StartTraces(starts_told(tell))
-    found = learn_model(table, _plan(request, asked, "row", watch), threads, search)
+    with nullcontext() if request.checkpoint is None else checkpoint_of(request.checkpoint) as log:
+        found = learn_model(table, replace(_plan(request, asked, "row", watch), log=log), threads, search)
     found = replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
     return found if found.interrupted or found.undecided is not None else _with_entropy(request, found, table, threads)
+
+
+def checkpoint_of(path: str) -> AbstractContextManager[ClimbLog]:
+    """The climbs that a checkpoint holds, and those that follow."""
+    from softcount.files.checkpoint_file import checkpointed
+
+    return checkpointed(path)
 
 
 def _with_entropy(request: FitRequest, fitted: Fitted, table: Table, threads: Threads) -> Fitted:

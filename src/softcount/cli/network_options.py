@@ -191,7 +191,7 @@ OF_NAIVE_BAYES = ("calibrate", "unlabelled_weight", "expert", "model")
 def check_with_network(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
     """Refuse what contradicts --net."""
     said, target = asked["net"].strip(), asked["target"]
-    _refuse(asked, ("classes",), "is for looking for classes; it cannot be given with --net")
+    _refuse(asked, ("classes", "checkpoint"), "is for looking for classes; it cannot be given with --net")
     _refuse(asked, OF_NAIVE_BAYES, "is for naive Bayes; it cannot be given with --net")
     if texts:
         raise click.UsageError("a network has no columns of text, so options for them cannot be given with --net")

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
-from softcount.estimators.fit_runner import runner_of
 from softcount.estimators.inputs import declared_kinds, keep_settings
 from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
 from softcount.evaluate.learn_model import ClassSearch, learn_best_plan
@@ -24,6 +23,7 @@ from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
 from softcount.learn.user_params import around
 from softcount.models.declared import Declared, read_kinds
+from softcount.run.base import Runner
 from softcount.table import Table
 from softcount.table.schema import Key
 
@@ -52,7 +52,8 @@ class GaussianMixture(BaseMixture):
     number, and unless `covariance_type` says otherwise for the type, among scikit-learn's four, by the same
     `criterion`; with a given number "auto" is "full". `covariance_type_` is the type there is. `means_init` starts from
     these means: with what `weights_init` and `precisions_init` do not give, the shares are equal and the covariance is
-    the whole table's. `spill` is as in `Mixture`.
+    the whole table's. `spill` and `checkpoint` are as in
+    `Mixture`.
 
     >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
     >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)
@@ -85,6 +86,7 @@ class GaussianMixture(BaseMixture):
         random_state: Any = None,
         verbose: bool = False,
         spill: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         keep_settings(self, locals())
 
@@ -150,9 +152,12 @@ class GaussianMixture(BaseMixture):
             return super()._found(table, plan, start, known)
         types = CHOSEN_FROM if len(table.schema.used) > 1 else CORRELATED  # of one column, others are the same
         starts = Starts(max(len(known.names or []), 1), start, self.n_init, self.random_state)
-        with runner_of(self) as threads, self._watched(plan) as watched:
-            plans = {name: replace(watched, declared=read_kinds(FAMILIES[name])) for name in types}
+
+        def learn(plan: Plan, threads: Runner) -> list[Fitted]:
+            plans = {name: replace(plan, declared=read_kinds(FAMILIES[name])) for name in types}
             return [learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))]
+
+        return self._climbed(plan, learn)
 
     # -- where to start, and what is held
 

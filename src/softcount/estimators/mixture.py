@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.fit_runner import runner_of
+from softcount.estimators.fit_runner import climbs_logged, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.number_average import averaged_numbers, with_averages
@@ -28,6 +28,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.prepare import NOT_USED
 from softcount.learn.rules import Stop
 from softcount.learn.user_params import shares_name, start_levels
+from softcount.run.base import Runner
 from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import Key, Kind
@@ -123,11 +124,25 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise DataError(f"y names {least} classes, but n_components is {groups}. Ask for at least {least}.")
         starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
         plan = self._with_fixed(plan, table, groups)
-        with runner_of(self) as threads, self._watched(plan) as watched:
-            search = ClassSearch(starts, self.criterion if groups is None else None)
+        search = ClassSearch(starts, self.criterion if groups is None else None)
+
+        def learn(plan: Plan, threads: Runner) -> list[Fitted]:
             if self.n_components == AVERAGE:
-                return learn_numbers(table, watched, threads, search)
-            return [learn_model(table, watched, threads, search)]
+                return learn_numbers(table, plan, threads, search)
+            return [learn_model(table, plan, threads, search)]
+
+        return self._climbed(plan, learn)
+
+    def _climbed(self, plan: Plan, learn: Callable[[Plan, Runner], list[Fitted]]) -> list[Fitted]:
+        """What is learned by the plan, watched, and with a checkpoint where one was asked for."""
+        with (
+            runner_of(self) as threads,
+            self._watched(plan) as watched,
+            climbs_logged(self, watched) as (logged, end),
+        ):
+            found = learn(logged, threads)
+            end(not any(fitted.interrupted for fitted in found))
+            return found
 
     @contextmanager
     def _watched(self, plan: Plan) -> Iterator[Plan]:
@@ -351,7 +366,8 @@ class Mixture(BaseMixture):
     list are sorted by what they are about.
 
     Rows that would not fit into memory are kept in a file while they are fitted, where temporary files are; `spill`
-    names another folder, and is used whatever the size.
+    names another folder, and is used whatever the size. `checkpoint` is a file in which a long fit writes down where it
+    is; fitted again with the same data and options, it goes on from there to the same bits, and takes the file away.
 
     `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
     `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is
@@ -383,6 +399,7 @@ class Mixture(BaseMixture):
         random_state: Any = None,
         verbose: bool = False,
         spill: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 

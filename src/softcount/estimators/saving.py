@@ -23,7 +23,17 @@ from softcount.fitted.fitted_model import Fitted
 KNOWN = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
 """The estimators that a file may name: public ones, never a class to import."""
-LEFT_OUT = ("n_jobs", "init", "weights_init", "means_init", "precisions_init", "random_state", "verbose", "spill")
+LEFT_OUT = (
+    "n_jobs",
+    "init",
+    "weights_init",
+    "means_init",
+    "precisions_init",
+    "random_state",
+    "verbose",
+    "spill",
+    "checkpoint",
+)
 """Settings of the machine or the run, not of the model."""
 
 

@@ -44,6 +44,18 @@ class Extrapolation:
         self._heading = np.zeros(0)
         self._stretch = 0.0
 
+    def memory(self) -> dict[str, np.ndarray]:
+        """All that is remembered between two maps, as arrays."""
+        points, steps = np.array(self._points), np.array(self._steps)
+        return {"longest": np.array([self.longest]), "slow": np.array(self._slowness), "points": points, "steps": steps}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take back what was remembered."""
+        self.longest = float(arrays["longest"][0])
+        self._slowness.extend(arrays["slow"].tolist())
+        self._points.extend(arrays["points"])
+        self._steps.extend(arrays["steps"])
+
     def add_map(self, here: Params, mapped: Params) -> None:
         """Take in one more map."""
         point = self.coordinates.vector(here)

@@ -27,16 +27,27 @@ def climb(
     says by how much.
     """
     stop = stop or Stop()
-    rule = rule_of(problem, stop, 0 if rng is None else int(rng.integers(2**62)))
+    seed = 0 if rng is None else int(rng.integers(2**62))
+    rule = rule_of(problem, stop, seed)
     state = ClimbState(problem, stop, rule, watch)
     with one_blas_thread():
-        state.begin(problem.held(params))
+        start, log = problem.held(params), problem.log
+        saved = None if log is None else log.begin(start, (stop, seed))
         try:
-            rule.before(state)
+            if saved is None or not rule.recall(state, saved, start):
+                state.begin(start)
+                rule.before(state)
             while not state.over:
                 rule.step(state)
+                if log is not None and rule.remembers:
+                    log.keep(rule.saved(state))
         except KeyboardInterrupt:
             state.interrupted = True
+    if log is not None:
+        if state.interrupted:
+            log.interrupt()
+        elif saved is None or not saved.ended:
+            log.keep(rule.saved(state, ended=True))
     return state.climbed()
 
 

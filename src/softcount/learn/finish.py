@@ -28,6 +28,8 @@ class _OutOfMaps(Exception):
 class Finished(Converging):
     """EM until it is near, then L-BFGS; the usual stopping rule has the last word on what comes out."""
 
+    remembers = False
+
     def before(self, state: ClimbState) -> None:
         asked = state.stop
         state.stop = replace(asked, tol=max(asked.tol, NEAR))

@@ -184,6 +184,8 @@ class Task:
         """
         model, plan = self.model, self.plan
         counts = _shared_counts(model, self.prepared)
+        if plan.log is not None:
+            plan.log.refuse_other_rows(counts)
         priors = priors_of(plan.prior, model.leaves, "row")
         auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
         imagined = self.imagine(counts, priors | dict.fromkeys(auto, "row"))
@@ -283,7 +285,7 @@ class Task:
 
     def problem(self, imagined: Imagined) -> Problem:
         """All rows of the table."""
-        return Problem(self.model, imagined, self.prepared.ready, self.runner)
+        return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
 
     def ground(self, imagined: Imagined, table: Problem) -> Problem:
         """Where short runs go: on the sketch if that saves half of the rows."""
@@ -327,9 +329,15 @@ class Task:
         watch = self.plan.watching(number, of)
         return climb(self.problem(imagined), params, self.plan.stop, watch)
 
+    @property
+    def _entropy(self) -> Any:
+        """What starts are drawn by; where nobody said, a fit that goes on draws by what it began with."""
+        log, seed = self.plan.log, self.starts.seed
+        return log.seed if seed is None and log is not None else entropy(seed)
+
     def _rngs(self, count: int) -> list[np.random.Generator]:
         """For assignments that are drawn: one for each start."""
-        children = np.random.SeedSequence(entropy(self.starts.seed)).spawn(2 * count)[count:]
+        children = np.random.SeedSequence(self._entropy).spawn(2 * count)[count:]
         return [np.random.default_rng(child) for child in children]
 
     def _tries(self, imagined: Imagined, scouts: int, notes: list[str]) -> list[list[Make]]:
@@ -345,7 +353,7 @@ class Task:
         if len(rows.weights) < groups:
             distinct = _counted(len(rows.weights), "distinct row")
             notes.append(f"asked for {groups} classes, but the table has only {distinct}.")
-        children = np.random.SeedSequence(entropy(self.starts.seed)).spawn(self.starts.n_init if groups > 1 else 1)
+        children = np.random.SeedSequence(self._entropy).spawn(self.starts.n_init if groups > 1 else 1)
         return [child.spawn(scouts) if scouts > 1 else [child] for child in children]
 
     def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
@@ -363,7 +371,7 @@ class Task:
         notes.append(
             f"init: classes {which} start as copies of others, which EM would never tell apart; they were nudged."
         )
-        return nudged(self.model, params, same, np.random.default_rng(entropy(self.starts.seed) or 0))
+        return nudged(self.model, params, same, np.random.default_rng(self._entropy or 0))
 
     def _said(self, imagined: Imagined) -> Params:
         model, init = self.model, self.starts.init

@@ -12,6 +12,7 @@ from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import HOWS, How
 from softcount.families.base import NEVER_BELOW_ONE
+from softcount.learn.climb_log import ClimbLog
 from softcount.learn.rules import Climb, Stop, Watch
 from softcount.models.base import ClassModel
 from softcount.models.declared import Declared
@@ -45,6 +46,7 @@ class Plan:
     watch: WatchStarts | None = None
     fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_` beside "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
+    log: ClimbLog | None = None  # where climbs are taken down
 
     def __post_init__(self) -> None:
         if self.estimate not in HOWS:

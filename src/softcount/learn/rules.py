@@ -12,6 +12,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.learn.accelerate import Extrapolation
+from softcount.learn.climb_log import SavedClimb, params_arrays, params_from
 from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.nodes import Params
 
@@ -112,10 +113,11 @@ class ClimbState:
         self.converged = self.interrupted = False
         self.fell = 0.0
         self.units = 0.0
+        self.ended = False
 
     @property
     def over(self) -> bool:
-        return self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
+        return self.ended or self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
 
     def climbed(self) -> Climb:
         """The climb as it stands."""
@@ -177,6 +179,40 @@ class ClimbState:
 class Rule:
     """Plain EM maps of soft memberships, as many as were asked for."""
 
+    remembers = True
+    """Whether a climb can go on from what was saved between two steps; one that cannot starts again."""
+
+    def saved(self, state: ClimbState, ended: bool = False) -> SavedClimb:
+        """Where the climb is between two steps, or how it ended."""
+        facts = {"ended": ended, "converged": state.converged, "notes": list(state.notes)}
+        numbers = {"trace": state.trace, "bounds": state.bounds, "ends": [state.fell, state.units]}
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
+        arrays |= params_arrays(state.params)
+        return SavedClimb(facts, arrays if ended else arrays | self.memory())
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """What the rule itself remembers, as arrays."""
+        return {}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take that back."""
+
+    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
+        """Go to where a saved climb was, or ended; false where nothing of it can be used. It takes one pass."""
+        if not saved.arrays or not (saved.ended or self.remembers):
+            return False
+        state.params = params_from(saved.arrays, like)
+        state.counts, state.height = state.seen(state.params)
+        state.trace, state.bounds = saved.arrays["trace"].tolist(), saved.arrays["bounds"].tolist()
+        state.fell, state.units = saved.arrays["ends"].tolist()
+        state.notes, state.converged = [str(note) for note in saved.facts["notes"]], bool(saved.facts["converged"])
+        state.ended = saved.ended
+        if not saved.ended:
+            self.remember(saved.arrays)
+        for place, height in enumerate(state.trace if state.watch is not None else ()):
+            state.watch(place, height)  # type: ignore[misc]
+        return True
+
     def before(self, state: ClimbState) -> None:
         """What comes before the first step."""
 
@@ -237,6 +273,13 @@ class Converging(Rule):
         self.maps.refused()
         return False
 
+    def memory(self) -> dict[str, np.ndarray]:
+        return {"calm": np.array([self.calm]), **self.maps.memory()}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        self.calm = int(arrays["calm"][0])
+        self.maps.remember(arrays)
+
 
 class HardAssignment(Rule):
     """Every row wholly in its likeliest group, until no row moves."""
@@ -255,9 +298,14 @@ class HardAssignment(Rule):
 class DrawnAssignment(Rule):
     """Every row wholly in a group drawn from its posterior, anew in every pass; the best parameters met are kept."""
 
+    remembers = False
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.latest: Counts | None = None
+
+    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
+        return False  # one pass does not tell the counts, which were drawn
 
     def assign(self, turn: int) -> Assign:
         return DrawnGroups(self.seed, turn)

@@ -295,6 +295,7 @@ class Problem:
     ready: Rows | Sequence[Any]
     runner: Runner = field(default_factory=lambda: Threads(1))
     exact: bool = True  # false where the rows are a sample of the table
+    log: Any = None  # where climbs over these rows are taken down
     _priors: deque[tuple[Params, float]] = field(init=False, repr=False, default_factory=lambda: deque(maxlen=2))
 
     @property
