@@ -15,7 +15,8 @@ from softcount.cli import main
 from softcount.demo import table_path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [path for path in (ROOT / name for name in ("README.md", "docs/cli.md", "docs/densities.md")) if path.exists()]
+NAMES = ("README.md", "docs/cli.md", "docs/densities.md", "docs/how-to/out-of-the-door.md")
+PAGES = [path for path in (ROOT / name for name in NAMES) if path.exists()]
 MADE = {"found.sc": "fit bicycles.csv --kind type=ignore -o found.sc", "bicycles.sc": "fit bicycles.csv --target type"}
 """The models that commands read, and the commands that make them."""
 

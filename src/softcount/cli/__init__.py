@@ -30,6 +30,7 @@ COMMANDS = {
     "serve": "Answer for models over HTTP, by the Open Inference Protocol.",
     "sample": "Draw new rows from a model.",
     "generate": "Write new text or sequences from a chain.",
+    "export": "Write a model for databases and other programs.",
     "density": "Say which density fits a column of a table, and draw it.",
     "completion": "Write what makes a shell complete commands and options.",
     "demo": "Show the main job on a small table that comes with Softcount.",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import Counts
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports
+from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
@@ -57,7 +58,8 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(NotebookFace, ClassReports, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+# scikit-learn has no types
+class FittedEstimator(NotebookFace, ClassReports, Exporting, BaseEstimator):  # type: ignore[misc]
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted

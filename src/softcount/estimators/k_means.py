@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.exporting import ExportingCentres
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
 from softcount.learn.kmeans.descend import KMeansStop
@@ -32,6 +33,7 @@ LONGEST_PROBLEM = 200
 # scikit-learn has no types
 class KMeans(
     ClusterFace,
+    ExportingCentres,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]

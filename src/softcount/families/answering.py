@@ -133,6 +133,10 @@ class Answering(Capabilities):
         """
         return None
 
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        """Its features times (groups x features) weights as such a formula; None where there is none."""
+        return None
+
     # -- surprise
 
     def own_base(self, column: Any) -> np.ndarray | float:

@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Categorical, estimated, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import CLAMPED, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, gammaln
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta
@@ -105,6 +105,12 @@ class Binomial(Family):
         return Categorical().entropy(_both(params))
 
     # -- what it says
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        if "alpha" in params:
+            return None
+        failure, success = self.natural(params).T
+        return {"form": "trials", "failure": failure, "success": success}
 
     counted = True
 

@@ -13,7 +13,7 @@ from softcount.errors import DataError
 from softcount.families.answering import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.families.written import given_shares
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
@@ -213,6 +213,13 @@ class Categorical(Family):
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
         """Of a 0/1 column whether it is there, and its value."""
         return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """By code: a missing cell first, then the levels, a level never seen last."""
+        return {"form": "levels", "table": self.table(params)}
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        return {"form": "levels", "table": np.pad(weights, ((0, 0), (1, 1)))}
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         """A level never seen is evidence only where some mass is kept for it."""

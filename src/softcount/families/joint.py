@@ -15,7 +15,7 @@ from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params, Setting
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
@@ -107,6 +107,13 @@ class Joint(Categorical):
         with np.errstate(divide="ignore"):
             flat = np.log(full)
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """By the codes of the columns, the last turning fastest; a level never seen is a missing cell."""
+        return {"form": "joint", "table": self.table(params)[..., :-1], "shape": self.shape}
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        return None
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(self.width(setting))).astype(np.float64))

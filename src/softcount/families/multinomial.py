@@ -16,7 +16,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, where_first
 from softcount.families.categorical import Categorical, estimated
 from softcount.families.examples import Cells, example
-from softcount.families.setting import CLAMPED, How, Hyper, Line, Params, Setting
+from softcount.families.setting import CLAMPED, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
@@ -91,6 +91,13 @@ class Multinomial(Family):
         return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
 
     # -- what it says
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """A sum of straight lines, unless it is predictive."""
+        return None if "alpha" in params else {"form": "sum", "slopes": self.natural(params)}
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        return {"form": "sum", "slopes": weights}
 
     counted = True
     typical = Categorical.typical

@@ -15,7 +15,7 @@ from softcount.families.base import Family, register, scalar_prior
 from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import gammaln, psi
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, concatenate
@@ -222,6 +222,9 @@ class Multinormal(Family):
     def block_form(self, params: Params) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
         student = (params["freedom"], params["spread"]) if "freedom" in params else None
         return params["mean"], params["covariance"], student
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        return {"form": "block", **params}
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         out = np.zeros((len(column), len(params["mean"])))

@@ -378,6 +378,10 @@ class Normal(Family):
             return student_form(params)
         return {"form": "normal", "mean": params["mean"], "deviation": np.sqrt(params["variance"])}
 
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        unit = {"anchor": setting.anchor, "scale": setting.scale, "of": "log" if self.logged else ""}
+        return {"form": "square", "weights": weights, **unit}
+
     # -- what it says
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:

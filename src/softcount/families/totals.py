@@ -132,5 +132,8 @@ class Totals(Family):
         """A straight line, unless it is predictive."""
         if self.after(params) is not None:
             return None
-        start, slope = self.natural(params).T
+        return self.weighted_form(self.natural(params), Setting())
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        start, slope = weights.T
         return {"form": "line", "start": start, "slope": slope}

@@ -1,0 +1,131 @@
+"""Classifiers as formulas: members that add up tables, lines and bells of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from softcount import remedies
+from softcount.classify.conditional_fit import spread
+from softcount.classify.cut_columns import CutColumns
+from softcount.classify.encoded_rows import column_keys, measured_count, number_count
+from softcount.classify.members import Additive, BlockAndTables, Member
+from softcount.classify.number_scale import NumberScale
+from softcount.classify.shrunk_block import ShrunkBlock
+from softcount.classify.terms import Terms
+from softcount.classify.training import FARTHEST
+from softcount.errors import DataError
+from softcount.export.density_formulas import SINGLE, block_formula
+from softcount.export.formulas import (
+    Cell,
+    Choose,
+    Code,
+    CombinedCode,
+    Formula,
+    IntervalCode,
+    LevelCode,
+    LookUp,
+    Missing,
+    formula,
+    largest,
+    log,
+    smallest,
+)  # fmt: skip
+from softcount.export.scoring_plan import ScoringPlan, input_columns
+from softcount.fitted.fitted_model import Fitted
+from softcount.table.schema import Key
+
+
+def pool_plan(model: Fitted) -> ScoringPlan:
+    """The plan of a classifier; refused where a member is no sum over columns and pairs of them."""
+    assert model.pool is not None
+    columns = PoolColumns(column_keys(model.schema), number_count(model.schema))
+    terms: list[Formula] = [formula(model.pool.bias)]
+    for name, member, weight in zip(model.pool.names, model.pool.members, model.pool.weights.tolist(), strict=True):
+        terms += _member_terms(columns, name, member, weight)
+    measured = measured_count(model.schema)
+    inputs = input_columns(model, columns.keys, columns.keys[measured : columns.numbers])
+    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
+
+
+@dataclass(frozen=True)
+class PoolColumns:
+    """The columns that members number, the first so many being numbers."""
+
+    keys: tuple[Key, ...]
+    numbers: int
+
+    def code(self, column: int, cuts: CutColumns) -> Code:
+        """The code of a column: its interval, or its level."""
+        if column < self.numbers:  # an interval holds its upper edge
+            return IntervalCode(self.keys[column], np.nextafter(cuts.edges[column], np.inf))
+        return LevelCode(self.keys[column], cuts.sizes[column])
+
+    def tables(self, cuts: CutColumns, terms: Terms, table: np.ndarray) -> list[Formula]:
+        """A table looked up for every term; its first row is for what nothing is known of."""
+        return [self._table(cuts, terms, table, place) for place in range(len(terms.columns))]
+
+    def _table(self, cuts: CutColumns, terms: Terms, table: np.ndarray, place: int) -> Formula:
+        term, first = terms.columns[place], int(terms.offsets[place])
+        sizes = [cuts.sizes[column] for column in term]
+        own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
+        unknown = np.broadcast_to(table[0], (*(size + 1 for size in sizes), table.shape[1])).copy()
+        unknown[(slice(1, None),) * len(term)] = own
+        codes = tuple(self.code(column, cuts) for column in term)
+        if len(term) > 1:
+            whole = unknown.reshape(-1, table.shape[1])
+            return LookUp(CombinedCode(codes, tuple(size + 1 for size in sizes)), whole)
+        unseen = [table[:1]] if isinstance(codes[0], LevelCode) else []
+        return LookUp(codes[0], np.concatenate([unknown, *unseen]))
+
+
+def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float) -> list[Formula]:
+    if isinstance(member, Additive):
+        return _additive(columns, member, weight)
+    if isinstance(member, BlockAndTables):
+        return _block_and_tables(columns, member, weight)
+    raise DataError(
+        f"the classifier tells classes by {name}, which is no sum over columns: it cannot be exported. "
+        f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
+    )
+
+
+def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[Formula]:
+    coefficients = weight * spread(member.coefficients)
+    found = [formula(coefficients[0]), *columns.tables(member.cuts, member.terms, coefficients[1:])]
+    for place, slope in enumerate(coefficients[1 + member.terms.width :]):
+        key = columns.keys[place]
+        line = smallest(largest([_standard(member.scale, place, key), formula(-FARTHEST)]), FARTHEST) * slope
+        found.append(Choose((Missing(key),), formula(0.0), line))
+    return found
+
+
+def _block_and_tables(columns: PoolColumns, member: BlockAndTables, weight: float) -> list[Formula]:
+    found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
+    keys = tuple(columns.keys[column] for column in member.columns.tolist())
+    cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
+    if isinstance(member.block, ShrunkBlock):
+        form = {"mean": member.block.means, "covariance": member.block.covariances}
+        return [*found, *([block_formula(form, keys, cells) * weight] if keys else [])]
+    deviations = np.sqrt(member.block.variances)
+    return [*found, *_normals(member.block.means, deviations, keys, cells, weight)]
+
+
+def _normals(
+    means: np.ndarray, deviations: np.ndarray, keys: Sequence[Key], cells: Sequence[Formula], weight: float
+) -> list[Formula]:
+    found: list[Formula] = []
+    for place, (key, cell) in enumerate(zip(keys, cells, strict=True)):
+        bell = SINGLE["normal"]({"mean": means[:, place], "deviation": deviations[:, place]}, cell)
+        assert bell is not None
+        found.append(Choose((Missing(key),), formula(0.0), bell * weight))
+    return found
+
+
+def _standard(scale: NumberScale, place: int, key: Key) -> Formula:
+    """A number in deviations from its mean, of the logarithm where that was taken."""
+    floor, cell = float(scale.floor[place]), Cell(key)
+    value = log(largest([cell, formula(floor)])) if floor > 0 else cell
+    return (value - formula(scale.middle[place])) / formula(scale.spread[place])

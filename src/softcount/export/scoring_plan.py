@@ -1,0 +1,180 @@
+"""What it takes to score a row elsewhere: its columns, a formula for every group, and what becomes of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from softcount import remedies
+from softcount.errors import DataError
+from softcount.export.density_formulas import column_formula, products, squared_distances
+from softcount.export.formulas import Apply, Formula, LookUp, clamped, formula
+from softcount.families.setting import ClosedForm, Params
+from softcount.fitted.answers import labels_in
+from softcount.fitted.calibration import Calibration
+from softcount.fitted.fitted_model import Fitted
+from softcount.models.nodes import Node
+from softcount.models.weighed_star import LOWEST, WeighedStar
+from softcount.sources.arrow_columns import number_words
+from softcount.table.cell_forms import is_plain
+from softcount.table.names import labels
+from softcount.table.schema import DASHES, MISSING, Field, Key, Kind, Schema
+
+NOT_A_NUMBER = ("nan", "NaN", "NAN")
+
+
+@dataclass(frozen=True, eq=False)
+class InputColumn:
+    """A column that is read: its name, which texts mean missing, and its levels or what its numbers may be."""
+
+    key: Key
+    name: str
+    missing: tuple[str, ...]
+    levels: tuple[object, ...] | None = None
+    kind: Kind = Kind.REAL
+    valued: bool = False
+    """Whether its levels are numbers and are read as such; others are missing."""
+
+    @property
+    def number(self) -> bool:
+        """Whether its cells are read as numbers."""
+        return self.levels is None or self.valued
+
+    def spellings(self) -> Iterator[tuple[str, int]]:
+        """Every way that a level is written, and which it is, counted from 1."""
+        for place, level in enumerate(self.levels or (), start=1):
+            for text in spellings(level):
+                yield text, place
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringPlan:
+    """The columns, the terms whose sum is the score of every group, and the groups' names.
+
+    `finish` says what comes out: "probabilities" with the likeliest group, or only the group that scores highest.
+    """
+
+    columns: tuple[InputColumn, ...]
+    terms: tuple[Formula, ...]
+    names: tuple[Any, ...]
+    finish: Literal["probabilities", "highest"] = "probabilities"
+    calibration: Calibration | None = None
+
+    @property
+    def headings(self) -> list[str]:
+        """What the groups are called."""
+        return list(labels(self.names).values())
+
+    def column(self, key: Key) -> InputColumn:
+        """The column of a key."""
+        return next(column for column in self.columns if column.key == key)
+
+
+def scoring_plan(model: Fitted) -> ScoringPlan:
+    """The plan of a fitted model; refused by the name of a column where one cannot be written as a formula."""
+    if model.bag:
+        raise DataError(
+            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported."
+        )
+    learned = model.learned_weights
+    with np.errstate(divide="ignore"):
+        bias = np.log(model.shares) if learned is None else learned.bias
+    scaled, params = _scales(model), model.params
+    forms = {leaf.key: _form(model, leaf, params[leaf.key]) for leaf in model.model.leaves}
+    terms = [_term(model.schema, leaf, forms[leaf.key], scaled.get(leaf.key)) for leaf in model.model.leaves]
+    columns = input_columns(model, [key for leaf in model.model.leaves for key in leaf.columns])
+    return ScoringPlan(tuple(columns), (formula(bias), *terms), tuple(model.names), calibration=model.calibration)
+
+
+def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:
+    """The plan of clusters around centres; with `unit`, of directions."""
+    columns = tuple(InputColumn(key, name, MISSING) for key, name in labels(keys).items())
+    score = products(centres, keys) if unit else squared_distances(centres, keys)
+    return ScoringPlan(columns, (score,), tuple(range(len(centres))), "highest")
+
+
+def _scales(model: Fitted) -> dict[Key, tuple[float, bool]]:
+    """By column the weight of its log-density, and whether that is bounded first; nothing where columns have none."""
+    telling = model.telling
+    if not isinstance(telling, WeighedStar):
+        return {}
+    compiled = telling.compile(model.estimates)
+    weights = dict(zip((leaf.key for leaf in telling.star.leaves), telling.weights.tolist(), strict=True))
+    stacks = zip(telling.star.stacks, compiled[1:], strict=True)
+    return {node.key: (weights[node.key], own is not None) for stack, (_, own) in stacks for node in stack.nodes}
+
+
+def _term(schema: Schema, leaf: Node, form: ClosedForm | None, scaled: tuple[float, bool] | None) -> Formula:
+    """What a leaf adds to the scores."""
+    sizes = tuple(len(schema[key].levels) for key in leaf.columns)
+    found = None if form is None else column_formula(form, tuple(leaf.columns), sizes)
+    if found is None:
+        raise refused(leaf.key, f"is {leaf.family.title}", "has no formula without special functions")
+    if scaled is None:
+        return found
+    weight, bounded = scaled
+    if isinstance(found, LookUp):
+        return LookUp(found.code, clamped(weight * (np.maximum(found.table, LOWEST) if bounded else found.table)))
+    return (Apply("largest", (found, formula(LOWEST))) if bounded else found) * weight
+
+
+def _form(model: Fitted, leaf: Node, params: Params) -> ClosedForm | None:
+    if model.linear is not None:
+        return leaf.family.weighted_form(model.linear.weights[leaf.key], leaf.setting)
+    return leaf.family.closed_form(params)
+
+
+def refused(key: Key, what: str, why: str) -> DataError:
+    """The error of a column that cannot be exported."""
+    first = key[0] if isinstance(key, tuple) else key
+    return DataError(
+        f"column {key!r} {what}, which {why}: the model cannot be exported. "
+        f"Fit again with {remedies.estimate_mean()} or another kind, or without it: {remedies.kind(first, 'ignore')}"
+    )
+
+
+def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()) -> list[InputColumn]:
+    """How these columns of a model are read."""
+    names = labels_in(model)
+    return [_input(model.schema, model.schema[key], names[key], key in valued) for key in dict.fromkeys(keys)]
+
+
+def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
+    if not is_plain(spec.written):
+        assert spec.written is not None
+        raise refused(spec.key, f"holds {spec.written.said}", "other programs read otherwise")
+    if spec.kind is Kind.TEXT:
+        raise refused(spec.key, "is text", "only Softcount counts the words of")
+    dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
+    words = dict.fromkeys(("", *map(str.strip, schema.missing), *spec.missing, *dashes))
+    marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
+    missing = tuple(dict.fromkeys((*words, *marks, *NOT_A_NUMBER)))
+    levels = None if spec.kind.numeric else tuple(spec.levels)
+    return InputColumn(spec.key, name, missing, levels, spec.kind, valued)
+
+
+def spellings(level: object) -> list[str]:
+    """How databases write a level as text.
+
+    >>> spellings(2), spellings(0.5), spellings(True)
+    (['2', '2.0'], ['0.5'], ['True', 'true', '1', '1.0'])
+    """
+    if isinstance(level, (bool, np.bool_)):
+        return [str(bool(level)), str(bool(level)).lower(), *spellings(int(level))]
+    if isinstance(level, (float, np.floating)) and not float(level).is_integer():
+        return [repr(float(level))]
+    if isinstance(level, (int, float, np.integer, np.floating)):
+        return [str(int(level)), f"{float(level)!r}"] if abs(float(level)) < 1e16 else [repr(level)]
+    return [str(level)]
+
+
+def plain_names(names: Sequence[Any]) -> Mapping[str, Any]:
+    """Groups' names as values that any program has, and of which type: text, whole numbers or truths."""
+    own = [name.item() if isinstance(name, np.generic) else name for name in names]
+    for kind in (bool, int, float):
+        if all(type(name) is kind for name in own):
+            return {"type": kind, "values": own}
+    return {"type": str, "values": list(labels(own).values())}

@@ -1,0 +1,260 @@
+"""Formulas as expressions of SQL, one for each group, built as trees by sqlglot, which writes them in any dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.export.formulas import (
+    Apply,
+    Cell,
+    Choose,
+    Code,
+    CombinedCode,
+    Compare,
+    Formula,
+    GroupNumbers,
+    IntervalCode,
+    LevelCode,
+    LookUp,
+    Missing,
+    Test,
+)  # fmt: skip
+from softcount.export.scoring_plan import ScoringPlan
+
+TOO_SMALL = -700.0
+"""A logarithm whose exponential is taken for nothing: Postgres refuses to underflow."""
+
+
+def sqlglot_expressions() -> Any:
+    """The module of sqlglot's trees."""
+    try:
+        from sqlglot import expressions
+    except ImportError:
+        raise DataError(
+            'SQL is written by sqlglot, which is not installed. Install it: pip install "softcount[sql]"'
+        ) from None
+    return expressions
+
+
+def number(value: float) -> Any:
+    """A number in all its digits, with an exponent so that no dialect takes it for a decimal; the sign apart.
+
+    >>> number(-0.2).sql(), number(12.0).sql()
+    ('-2e-1', '1.2e1')
+    """
+    exp = sqlglot_expressions()
+    mantissa, _, exponent = f"{abs(float(value)):.17e}".partition("e")
+    short = repr(abs(float(value)))
+    if "e" not in short and "inf" not in short:
+        digits = short.replace(".", "").lstrip("0").rstrip("0") or "0"
+        mantissa = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
+    else:
+        mantissa = short.partition("e")[0].removesuffix(".0")
+        exponent = short.partition("e")[2] or exponent
+    literal = exp.Literal.number(f"{mantissa}e{int(exponent)}")
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def tree(make: Any, parts: Sequence[Any]) -> Any:
+    """Expressions under an operation of two, as a tree that is not deep."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return make(tree(make, parts[:middle]), tree(make, parts[middle:]))
+
+
+def added(left: Any, right: Any) -> Any:
+    """The sum of two."""
+    exp = sqlglot_expressions()
+    return exp.Add(this=bracketed(left), expression=bracketed(right))
+
+
+def larger(left: Any, right: Any) -> Any:
+    """The larger of two."""
+    exp = sqlglot_expressions()
+    return exp.Greatest(this=left, expressions=[right])
+
+
+def case_of(pairs: Iterable[tuple[Any, Any]], otherwise: Any = None, of: Any = None) -> Any:
+    """The value of the first test that is true, or of the first that equals `of`; parts become its own, not copies."""
+    exp = sqlglot_expressions()
+    return exp.Case(this=of, ifs=[exp.If(this=test, true=value) for test, value in pairs], default=otherwise)
+
+
+def is_null(of: Any) -> Any:
+    """Whether it is null."""
+    exp = sqlglot_expressions()
+    return exp.Is(this=of, expression=exp.Null())
+
+
+def double(of: Any) -> Any:
+    """As a float of eight bytes."""
+    exp = sqlglot_expressions()
+    return exp.Cast(this=of, to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+
+
+def exponential(of: Any) -> Any:
+    """The exponential of what is at most 0; nothing of what is far below."""
+    exp = sqlglot_expressions()
+    small = exp.LT(this=of, expression=number(TOO_SMALL))
+    return case_of([(small, number(0.0))], exp.Exp(this=of.copy()))
+
+
+def bracketed(of: Any) -> Any:
+    """In parentheses, where it is no single word."""
+    exp = sqlglot_expressions()
+    plain = isinstance(of, (exp.Column, exp.Literal, exp.Func, exp.Paren)) and not isinstance(of, exp.Case)
+    return of if plain else exp.Paren(this=of)
+
+
+def interval(of: Any, edges: Sequence[float], values: Sequence[Any]) -> Any:
+    """The value of the interval that a number lies in, the edges being one fewer, by halving."""
+    exp = sqlglot_expressions()
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    below = exp.LT(this=of.copy(), expression=number(edges[middle - 1]))
+    left = interval(of, edges[: middle - 1], values[:middle])
+    return case_of([(below, left)], interval(of, edges[middle:], values[middle:]))
+
+
+@dataclass(frozen=True)
+class SqlNames:
+    """What cells, codes and tables are called in a query."""
+
+    cells: dict[Any, str]
+    codes: dict[Any, str]
+    tables: dict[int, str]
+
+
+def code_key(code: Code) -> Any:
+    """What makes two codes of columns the same."""
+    return (code.key, code.edges.tobytes()) if isinstance(code, IntervalCode) else code
+
+
+def look_ups(of: Formula | Test) -> Iterator[LookUp]:
+    """The tables that a formula asks."""
+    if isinstance(of, LookUp):
+        yield of
+    elif isinstance(of, Apply):
+        for part in of.parts:
+            yield from look_ups(part)
+    elif isinstance(of, Choose):
+        for test in of.tests:
+            yield from look_ups(test)
+        yield from look_ups(of.then)
+        yield from look_ups(of.otherwise)
+    elif isinstance(of, Compare):
+        yield from look_ups(of.left)
+        yield from look_ups(of.right)
+
+
+def tables_of(terms: Iterable[Formula]) -> list[LookUp]:
+    """The different tables that formulas ask."""
+    return list({id(one): one for term in terms for one in look_ups(term)}.values())
+
+
+def single_codes(code: Code) -> Iterator[Code]:
+    """The codes of columns that one is made of, as far as they are numbers of their own in a query."""
+    if isinstance(code, CombinedCode):
+        for part in code.codes:
+            yield from (single_codes(part) if isinstance(part, CombinedCode) else (part,))
+    elif isinstance(code, IntervalCode):
+        yield code
+
+
+class SqlFormulas:
+    """Writes formulas for one group after the other."""
+
+    def __init__(self, names: SqlNames) -> None:
+        self.names, self.exp = names, sqlglot_expressions()
+
+    def written(self, of: Formula, group: int) -> Any:
+        """A formula's expression in one group."""
+        if isinstance(of, GroupNumbers):
+            return number(of.values[group if len(of.values) > 1 else 0])
+        if isinstance(of, Cell):
+            return self.exp.column(self.names.cells[of.key])
+        if isinstance(of, LookUp):
+            return self._looked_up(of, group)
+        if isinstance(of, Choose):
+            tests = [self._test(test, group) for test in of.tests]
+            both = tree(lambda left, right: self.exp.And(this=left, expression=right), tests)
+            return case_of([(both, self.written(of.then, group))], self.written(of.otherwise, group))
+        assert isinstance(of, Apply)
+        return self._applied(of, group)
+
+    def _applied(self, of: Apply, group: int) -> Any:
+        exp, parts = self.exp, [self.written(part, group) for part in of.parts]
+        if of.operation == "log":
+            return exp.Ln(this=parts[0])
+        if of.operation == "exp":
+            return exponential(parts[0])
+        if of.operation == "largest":
+            return larger(*parts)
+        left, right = map(bracketed, parts)
+        if of.operation == "divide":
+            return exp.Div(this=left, expression=right, typed=True, safe=False)
+        makes = {"add": exp.Add, "subtract": exp.Sub, "multiply": exp.Mul}
+        return makes[of.operation](this=left, expression=right)
+
+    def _test(self, test: Test, group: int) -> Any:
+        exp = self.exp
+        if isinstance(test, Missing):
+            missing = is_null(exp.column(self.names.cells[test.key]))
+            return missing if test.wanted else exp.Not(this=missing)
+        assert isinstance(test, Compare)
+        sides = {"this": self.written(test.left, group), "expression": self.written(test.right, group)}
+        return (exp.LT if test.sign == "<" else exp.EQ)(**sides)
+
+    def _looked_up(self, of: LookUp, group: int) -> Any:
+        exp = self.exp
+        found = exp.column(f"g{group}", table=self.names.tables[id(of)])
+        if not isinstance(of.code, LevelCode):
+            return found
+        missing, unseen = of.table[0, group], of.table[-1, group]
+        if (of.table[0] == of.table[-1]).all():
+            return exp.Coalesce(this=found, expressions=[number(missing)])
+        nothing = is_null(exp.column(self.names.cells[of.code.key]))
+        other = case_of([(nothing, number(missing))], number(unseen))
+        return exp.Coalesce(this=found, expressions=[other])
+
+    def code(self, code: Code) -> Any:
+        """A code's expression, which is never null."""
+        exp = self.exp
+        if isinstance(code, CombinedCode):
+            return self._combined(code)
+        return exp.column(self.names.codes[code_key(code)])
+
+    def _combined(self, code: CombinedCode) -> Any:
+        exp, whole = self.exp, None
+        for part, size in zip(code.codes, code.sizes, strict=True):
+            own = self.code(part)
+            beyond = exp.GTE(this=own.copy(), expression=exp.Literal.number(size))
+            own = case_of([(beyond, exp.Literal.number(0))], own)
+            if whole is None:
+                whole = own
+                continue
+            shifted = exp.Mul(this=bracketed(whole), expression=exp.Literal.number(size))
+            whole = exp.Add(this=shifted, expression=bracketed(own))
+        return whole
+
+    def made_code(self, code: Code, plan: ScoringPlan) -> Any:
+        """How the code of a column is made of its cell."""
+        exp = self.exp
+        cell = exp.column(self.names.cells[cast(Any, code).key])
+        missing = (is_null(cell.copy()), exp.Literal.number(0))
+        if isinstance(code, IntervalCode):
+            places = [exp.Literal.number(place + 1) for place in range(len(code.edges) + 1)]
+            return case_of([missing], interval(cell, np.asarray(code.edges).tolist(), places))
+        assert isinstance(code, LevelCode)
+        levels = (
+            (exp.EQ(this=cell.copy(), expression=exp.Literal.string(text)), exp.Literal.number(place))
+            for text, place in plan.column(code.key).spellings()
+        )
+        return case_of([missing, *levels], exp.Literal.number(code.size + 1))
