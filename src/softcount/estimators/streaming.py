@@ -9,7 +9,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.learn.prepare import check_reach
-from softcount.learn.stepwise import Batch, Steps, finished, stepped
+from softcount.learn.stepwise import Batch, StepSize, finished, stepped
 from softcount.models.align import growing, read_in_parts, united_schema
 from softcount.run.held_rows import HeldRows
 from softcount.run.threads import Threads
@@ -66,7 +66,7 @@ class Streaming:
             if finish:
                 self.fitted_ = finished(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
             else:
-                self.fitted_ = stepped(self.fitted_, batch, plan, Steps(step, half_life), threads)  # type: ignore[assignment]
+                self.fitted_ = stepped(self.fitted_, batch, plan, StepSize(step, half_life), threads)  # type: ignore[assignment]
         self._labels = None
         return self
 

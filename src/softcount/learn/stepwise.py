@@ -38,7 +38,7 @@ Fit = TypeVar("Fit", bound=Learned)
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepSize:
     """How fast a batch is learned from: by the rate `step`, or so that rows count half after `half_life` others."""
 
     step: float = 0.6
@@ -67,7 +67,7 @@ class Batch:
         return all(_says_nothing(chunk) for chunk in self.chunks)
 
 
-def stepped(learned: Learned, batch: Batch, plan: Plan, steps: Steps, runner: Runner) -> Learned:
+def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
     """The mixture after one more batch."""
     model, counts, problem = _at(learned, batch, plan, runner)
     found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
@@ -148,7 +148,7 @@ def _lasting(learned: Learned) -> list[str]:
     return [note for note in learned.notes if not note.startswith(said) and note not in before]
 
 
-def _notes(learned: Learned, steps: Steps, more: Sequence[str]) -> list[str]:
+def _notes(learned: Learned, steps: StepSize, more: Sequence[str]) -> list[str]:
     own = [STEPWISE]
     own += [CHOSEN_EARLY] if learned.selection is not None else []
     own += [faded_note(steps.half_life)] if steps.half_life is not None else []
