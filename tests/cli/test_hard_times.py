@@ -274,6 +274,24 @@ def test_a_command_without_memory_for_threads_says_so(place):
     assert (done.returncode, done.stderr) == (RESOURCES, b"error: not enough memory: can't start new thread\n")
 
 
+LIMITED = """
+import mmap, resource, sys, numpy as np, softcount.cli
+from softcount.numerics.blas_room import reserve_room
+square = np.ones((300, 300))
+def leave(megabytes):
+    taken = int(open("/proc/self/statm").read().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (megabytes << 20), resource.RLIM_INFINITY))
+"""
+
+
+def test_matrix_products_have_their_room_before_memory_is_filled_or_the_command_says_so():
+    """Their library ends the process with a code of its own where it finds no room for its first product."""
+    some = LIMITED + "leave(200)\nreserve_room()\nleave(8)\nassert (square @ square)[0, 0] == 300.0"
+    assert python("-c", some).returncode == 0
+    little = python("-c", LIMITED + "leave(20)\nsys.argv = ['softcount', 'demo']\nsoftcount.cli.main()")
+    assert little.returncode == RESOURCES and little.stderr.startswith(b"error: not enough memory"), little.stderr
+
+
 # -- numbers at the ends of what numbers are
 
 

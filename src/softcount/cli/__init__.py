@@ -106,8 +106,10 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; a reader that closed its end of the pipe has seen enough, which is no failure."""
         from softcount.cli.outputs import ready_streams
+        from softcount.numerics.blas_room import reserve_room
         from softcount.remedies import in_shell
 
+        reserve_room()
         with in_shell(), ready_streams():
             super().invoke(ctx)
 
