@@ -17,6 +17,8 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
+from softcount.estimators.kept_record import KeptRecord
+from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
 from softcount.estimators.net_priors import network_priors, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
@@ -49,7 +51,7 @@ CLASS = "(class)"
 SCORES = ("bic", "bdeu")
 
 
-class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
@@ -103,7 +105,9 @@ class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         table, target, classes = self._opened(X, y, sample_weight)
         structure = structure_of(self.edges, target, self._search_settings())
-        self._keep(self._learned(table, self._declared(table, target, classes, structure)))
+        said = self._declared(table, target, classes, structure)
+        self._keep(self._learned(table, said))
+        self._rows = LearnedRows.of(table, table.source, {}, self._plan(said), None)
         return self
 
     def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
@@ -183,6 +187,7 @@ class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, fitted: FittedNet) -> None:
         self.fitted_ = fitted
+        self._rows = None
         if fitted.target is not None and fitted.target in fitted.levels:
             self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
 
@@ -268,7 +273,7 @@ class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_priors(net, prior, self.equivalent_sample_size)
-        return re_estimated(self.fitted_, net, counts, priors, known)
+        return replace(re_estimated(self.fitted_, net, counts, priors, known), record=None)
 
     def _is_network(self, prior: Any) -> bool:
         return isinstance(prior, (BayesNet, Network))
@@ -560,7 +565,7 @@ class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
         from softcount.estimators.pages_above import reported, summarised
 
-        fitted = self._fitted
+        fitted = self._recorded() if hasattr(self, "fitted_") else self._fitted
         return reported(fitted, None if X is None else summarised(fitted, self._closed(X)), redact)
 
     def save(self, path: Any) -> None:
@@ -568,4 +573,5 @@ class BayesNet(NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]
         from softcount.estimators.saving import save_estimator
 
         check_is_fitted(self, "fitted_")
+        self._recorded()
         save_estimator(self, path)

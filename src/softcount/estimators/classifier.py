@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.learned_rows import folds_judged
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import FOLDS, held_out, log_loss
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.fit_record import FitRecord
 from softcount.run.threads import Threads
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
@@ -94,7 +96,8 @@ class Classifier(NaiveBayes):
                 return fitted
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
         pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
-        return noted(replace(fitted, pool=pool), chosen_line(pool))
+        tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
+        return noted(replace(fitted, pool=pool, record=tried), chosen_line(pool))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None

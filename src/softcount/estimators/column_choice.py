@@ -12,7 +12,8 @@ from sklearn.base import clone
 from softcount.bayes.table_evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
-from softcount.estimators.naive_bayes import NaiveBayes, declared_like
+from softcount.estimators.learned_rows import declared_like
+from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
 from softcount.fitted.column_evidence import column_evidence, evidence_under

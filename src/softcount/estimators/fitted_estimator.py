@@ -15,6 +15,7 @@ from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
+from softcount.estimators.kept_record import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import arrow_table
@@ -59,7 +60,7 @@ class Posteriors:
 
 
 # scikit-learn has no types
-class FittedEstimator(NotebookFace, ClassReports, Exporting, BaseEstimator):  # type: ignore[misc]
+class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEstimator):  # type: ignore[misc]
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
@@ -236,6 +237,7 @@ class FittedEstimator(NotebookFace, ClassReports, Exporting, BaseEstimator):  # 
         from softcount.estimators.pages_above import given_rows, reported, summarised
 
         check_is_fitted(self, "fitted_")
+        self._recorded()
         if X is None:
             return reported(self.fitted_, None, redact)
         if not isinstance(self.fitted_, Fitted):  # a network tells the classes
@@ -262,4 +264,5 @@ class FittedEstimator(NotebookFace, ClassReports, Exporting, BaseEstimator):  # 
         from softcount.estimators.saving import save_estimator
 
         check_is_fitted(self, "fitted_")
+        self._recorded()
         save_estimator(self, path)

@@ -1,19 +1,28 @@
-"""Rows that a model was learned from, kept until somebody asks what speaks against it."""
+"""Rows that a model was learned from, kept until somebody asks what speaks against it, or wants a report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from softcount.errors import SoftcountError
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.models.declared import Declared
+from softcount.models.nodes import Node
 from softcount.run.threads import Threads
 from softcount.table import Table
+from softcount.table.chunk import Split
 from softcount.table.column_plan import Contradiction
+from softcount.table.column_summary import TableSummary, summarise
 
+if TYPE_CHECKING:
+    from softcount.evaluate.evaluation import Evaluation
+
+FOLDS = 5
 MOST_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept."""
 
@@ -36,17 +45,64 @@ class LearnedRows:
             return None
         return cls(data, sides, plan, classes)
 
-    def doubts(self, fitted: Fitted, chosen: Declared, n_jobs: int | None) -> list[str]:
-        """What speaks against the model; `chosen` are its families, where rows chose them.
+    def _plan(self, fitted: Fitted) -> Plan:
+        """How it was learned, with the families that rows chose."""
+        open_plan = self.plan.declared.leaves_open
+        return replace(self.plan, declared=declared_like(fitted.model.leaves)) if open_plan else self.plan
+
+    def doubts(self, fitted: Fitted, n_jobs: int | None) -> list[str]:
+        """What speaks against the model.
 
         Rows that cannot be read again as they were, a file that is gone or labels whose kind changed on the way, leave
         what the model itself tells.
         """
         from softcount.evaluate.model_doubts import class_notes, looked_for
 
-        plan = replace(self.plan, declared=chosen) if self.plan.declared.leaves_open else self.plan
         try:
             with Threads(n_jobs) as threads:
-                return looked_for(fitted, fitted.table(self.data, **self.sides), plan, threads, self.classes)
-        except (SoftcountError, Contradiction):
+                table = fitted.table(self.data, **self.sides)
+                return looked_for(fitted, table, self._plan(fitted), threads, self.classes)
+        except (SoftcountError, Contradiction, OSError):
             return class_notes(fitted)
+
+    def summary(self, fitted: Any) -> TableSummary | None:
+        """What the table's columns look like; None where it cannot be read again as it was."""
+        if getattr(fitted, "bag", False):
+            return None
+        try:
+            return summarise(fitted.table(self.data, **self.sides).chunks(), fitted.schema)
+        except (SoftcountError, Contradiction, OSError):
+            return None
+
+    def evaluation(self, fitted: Any) -> Evaluation | None:
+        """How models of the same plan did on rows that they had not seen; None where that plan is not all there is."""
+        if not isinstance(fitted, Fitted) or fitted.classes is None or fitted.n_groups < 2:
+            return None
+        if fitted.pool is not None or fitted.learned_weights is not None or fitted.calibration is not None:
+            return None
+        from softcount.evaluate.calibrate import held_out
+
+        try:
+            with Threads(1) as threads:
+                table = fitted.table(self.data, **self.sides)
+                found = held_out(table, self._plan(fitted), threads, Split(FOLDS, 0), self.classes)
+        except (SoftcountError, Contradiction, OSError):
+            return None
+        return None if found is None else folds_judged(found[0], fitted.shares, FOLDS)
+
+
+def folds_judged(held: Any, shares: np.ndarray, folds: int) -> Evaluation:
+    """Rows that were held out as a report shows them; `held` has their log-posteriors."""
+    from softcount.evaluate.judge import judged
+    from softcount.evaluate.ranking import ScoredRows
+
+    proba = held.proba if isinstance(held, ScoredRows) else np.exp(held.logs)
+    tested = len(np.unique(held.folds))
+    how = f"{folds}-fold cross-validation" if tested == folds else f"{tested} of {folds} folds held out"
+    return replace(judged(ScoredRows(proba, held.labels, held.weights, held.folds), shares, by_fold=True), how=how)
+
+
+def declared_like(leaves: Sequence[Node]) -> Declared:
+    """The declared under which columns get the families that these leaves have."""
+    whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
+    return Declared({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)

@@ -17,6 +17,7 @@ from softcount.estimators import inputs
 from softcount.estimators.fit_runner import climbs_logged, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
+from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.number_average import averaged_numbers, with_averages
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.streaming import Streaming
@@ -88,6 +89,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         fits = [replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]) for fitted in found]
         self._keep(fits[0])
         self._keep_numbers(fits)
+        sides = {"target": known.target, "labels": known.codes, "weights": weights}
+        self._rows = LearnedRows.of(table, data, sides, plan, None)
         self._labels = None if told.codes is None else self._completed(X, told.codes)
         return self
 
@@ -108,6 +111,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
+        self._rows = None
 
     def _table(self, data: Any, plan: Plan, known: KnownLabels, weights: np.ndarray | None) -> Table:
         levels = start_levels(self.init) | start_levels(self.fixed) | inputs.prior_levels(self.prior)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from softcount.estimators.deciding import Deciding
 from softcount.estimators.fit_runner import runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
-from softcount.estimators.learned_rows import LearnedRows
+from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.streaming import check_half_life
@@ -40,7 +40,6 @@ from softcount.learn.rules import Stop
 from softcount.learn.stepwise import faded
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
-from softcount.models.nodes import Node
 from softcount.table import Table, open_table, wording
 from softcount.table.schema import Key, Schema
 from softcount.table.table import OUTSIDE
@@ -178,6 +177,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
                 fitted = weighed(fitted, table, plan, threads, found)
         sides = {"target": target, "labels": codes, "weights": weights}
+        self._doubted = False
         self._rows = None if parts or fitted.interrupted else LearnedRows.of(table, data, sides, plan, found)
         for note in fitted.notes:
             if OUTSIDE in note:
@@ -214,10 +214,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         self.network_ = None
         self.classes_ = inputs.class_array(fitted.classes or [])
 
-    _rows: LearnedRows | None = None
-
-    def __getstate__(self) -> Any:
-        return {key: part for key, part in super().__getstate__().items() if key != "_rows"}
+    _doubted = False
+    """Whether rows that are at hand were asked what speaks against the model."""
 
     @property
     def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
@@ -227,9 +225,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         repeat each other) is looked for when this is first read: rows of up to a million cells are kept until then.
         """
         check_is_fitted(self, "fitted_")
-        if self._rows is not None:
-            rows, self._rows = self._rows, None
-            found = rows.doubts(self.fitted_, declared_like(self.fitted_.model.leaves), self.n_jobs)
+        if self._rows is not None and not self._doubted:
+            self._doubted = True
+            found = self._rows.doubts(self.fitted_, self.n_jobs)
             self.fitted_ = replace(self.fitted_, notes=[*found, *self.fitted_.notes])
         return list(self.fitted_.notes) if self.network_ is None else self.network_.notes_
 
@@ -400,12 +398,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 def plain_class(name: Any) -> Any:
     """A class as Python writes it: 1 rather than np.int64(1)."""
     return name.item() if isinstance(name, np.generic) else name
-
-
-def declared_like(leaves: Sequence[Node]) -> Declared:
-    """The declared under which columns get the families that these leaves have."""
-    whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
-    return Declared({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)
 
 
 def _fit_part(table: Table, opening: Callable[..., Table], fit: Callable[[Table], Fitted]) -> Fitted:

@@ -38,7 +38,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     notes += [note for note in more if note not in notes]
     return replace(
         left, model=model, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,
-        notes=notes,
+        notes=notes, record=None,
     )  # fmt: skip
 
 
@@ -49,4 +49,6 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     counts = aligned(fitted, model, names)
     imagined = imagine_classes(model, counts, plan)
     estimates = estimated(model, counts, imagined)
-    return replace(fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates)
+    return replace(
+        fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=None
+    )

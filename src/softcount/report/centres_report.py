@@ -11,18 +11,21 @@ from softcount.pictures.curve_pictures import LinePlot, PlottedLine, lines_drawi
 from softcount.pictures.plane_pictures import Plane, plane_drawing
 from softcount.pictures.plot_frame import widened
 from softcount.pictures.table_pictures import ShadedTable, shaded_drawing
+from softcount.report.discretion import RARE, Discretion
 from softcount.report.page import Page, grid_of
 from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
     from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.pictures.drawing import Drawing
 
 MOST_COLUMNS, MOST_CENTRES, MOST_POINTS = 20, 12, 400
 
 
 def centres_report(found: Centres, names: Sequence[str], rows: np.ndarray | None = None, redact: bool = False) -> Page:
     """All that is known of k-means centres; `rows` are numbers to show beside them."""
-    page, centres = Page(), found.centres
+    page, centres, told = Page(), found.centres, Discretion(redact)
+    large = [told.tells(n) for n in ([0.0] * len(centres) if found.sizes is None else found.sizes.tolist())]
     called = [f"cluster {place}" for place in range(len(centres))]
     page.heading(f"k-means: {counted(len(centres), 'cluster')}, {counted(centres.shape[1], 'column')}")
     best, run = found.agreed
@@ -35,20 +38,43 @@ def centres_report(found: Centres, names: Sequence[str], rows: np.ndarray | None
         page.heading("Notes", level=2)
         page.line(*found.notes)
     page.heading("The clusters")
-    _add_centres(page, centres, names, called)
+    _add_centres(page, _figures(centres, large, told), centres, names, called)
     spread = centres.std(axis=0)
     pair = np.sort(np.argsort(-spread, kind="stable")[:2])
-    if len(pair) == 2 and len(centres) > 1 and not found.frame.unit:
+    if not all(large):
+        page.line("no plane of the clusters: some have fewer than five rows, whose cells it would show")
+    elif len(pair) == 2 and len(centres) > 1 and not found.frame.unit:
         shown = None if rows is None or redact else rows
-        _add_plane(page, centres, (int(pair[0]), int(pair[1])), names, called, shown)
+        page.picture(
+            "Who is nearest where",
+            _regions(centres, (int(pair[0]), int(pair[1])), names, called, shown),
+            grid_of(
+                ("cluster", *(names[at] for at in pair)),
+                [(name, *map(told.number, line)) for name, line in zip(called, centres[:, pair].tolist(), strict=True)],
+                right=[names[at] for at in pair],
+            ),
+            "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone.",
+            small=True,
+        )
+    if found.sizes is not None:
+        _add_sizes(page, found.sizes, called, "rows it was learned from")
     if rows is not None:
-        _add_sizes(page, centres, rows, called)
+        _add_sizes(page, np.bincount(_nearest(centres, rows), minlength=len(centres)), called, "rows given")
     page.heading("How the fit went")
     _add_cost(page, found.trace)
     return page
 
 
-def _add_centres(page: Page, centres: np.ndarray, names: Sequence[str], called: Sequence[str]) -> None:
+def _figures(centres: np.ndarray, large: Sequence[bool], told: Discretion) -> list[list[str]]:
+    """The centres as they are shown: that of few rows would show their cells."""
+    return [
+        [told.number(x) if there else RARE for x in line] for line, there in zip(centres.tolist(), large, strict=True)
+    ]
+
+
+def _add_centres(
+    page: Page, figures: list[list[str]], centres: np.ndarray, names: Sequence[str], called: Sequence[str]
+) -> None:
     """Centres across, columns down, in shades of how far each lies from the mean of all."""
     spread = centres.std(axis=0)
     order = np.argsort(-spread, kind="stable")[:MOST_COLUMNS]
@@ -57,10 +83,10 @@ def _add_centres(page: Page, centres: np.ndarray, names: Sequence[str], called: 
     most = np.abs(off).max(axis=1, keepdims=True)
     shades = np.abs(off) / np.where(most > 0, most, 1.0)
     tones = [["plus" if x >= 0 else "minus" for x in line] for line in off]
-    texts = [[number(float(x), 3) for x in line] for line in some]
+    texts = [[line[at] for line in figures[:MOST_CENTRES]] for at in order]
     table = ShadedTable([names[at] for at in order], called[:MOST_CENTRES], shades, texts, tones)
     headings = ("column", *called[:MOST_CENTRES])
-    rows = [(names[at], *map(number, line)) for at, line in zip(order, some.tolist(), strict=True)]
+    rows = [(names[at], *line) for at, line in zip(order, texts, strict=True)]
     reading = "The centre of each cluster, column by column: blue above the middle of all centres, orange below."
     drawing = shaded_drawing(table, "centres in shades")
     page.picture("Centres", drawing, grid_of(headings, rows, right=headings[1:]), reading)
@@ -75,10 +101,9 @@ def _nearest(centres: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.asarray(squares.argmin(axis=1))
 
 
-def _add_plane(
-    page: Page, centres: np.ndarray, pair: tuple[int, int], names: Sequence[str], called: Sequence[str],
-    rows: np.ndarray | None,
-) -> None:  # fmt: skip
+def _regions(
+    centres: np.ndarray, pair: tuple[int, int], names: Sequence[str], called: Sequence[str], rows: np.ndarray | None
+) -> Drawing:
     places = centres[:, pair]
     shown = np.zeros((0, 2)) if rows is None else rows[:MOST_POINTS][:, pair]
     ends = [widened(np.concatenate([places[:, k], shown[:, k]]), 0.08 if len(shown) else 0.3) for k in (0, 1)]
@@ -88,17 +113,13 @@ def _add_plane(
     own = _nearest(centres, rows[:MOST_POINTS]) if rows is not None else np.zeros(0)
     points = [shown[own == place] for place in range(len(centres))] if len(shown) else []
     plane = Plane(names[pair[0]], names[pair[1]], ends[0], ends[1], called, points, (), regions)
-    drawing = plane_drawing(plane, "regions by the nearest centre")
-    lines = [(called[g], number(float(places[g, 0])), number(float(places[g, 1]))) for g in range(len(centres))]
-    headings = ("cluster", names[pair[0]], names[pair[1]])
-    reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
-    page.picture("Who is nearest where", drawing, grid_of(headings, lines, right=headings[1:]), reading, small=True)
+    return plane_drawing(plane, "regions by the nearest centre")
 
 
-def _add_sizes(page: Page, centres: np.ndarray, rows: np.ndarray, called: Sequence[str]) -> None:
-    own = np.bincount(_nearest(centres, rows), minlength=len(centres))
-    lines = [(name, number(float(n)), share(float(n) / len(rows))) for name, n in zip(called, own, strict=True)]
-    page.grid(("cluster", "rows", "share"), lines, right=("rows", "share"))
+def _add_sizes(page: Page, sizes: np.ndarray, called: Sequence[str], what: str) -> None:
+    whole = float(sizes.sum())
+    lines = [(name, number(n), share(n / whole)) for name, n in zip(called, sizes.astype(float).tolist(), strict=True)]
+    page.grid(("cluster", what, "share"), lines, right=(what, "share"))
 
 
 def _add_cost(page: Page, trace: Sequence[float]) -> None:

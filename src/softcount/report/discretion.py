@@ -30,15 +30,19 @@ class Discretion:
     def shows_cells(self) -> bool:
         return not self.redacted
 
+    def tells(self, rows: float) -> bool:
+        """Whether so many rows are enough to be told of."""
+        return not self.redacted or rows >= FEWEST
+
     def level(self, key: Key, level: Any) -> str:
         """A level's name, if enough rows have it."""
-        if self.redacted and not self.rows.get(key, {}).get(level, 0.0) >= FEWEST:
-            return RARE
-        return key_text(level)
+        return key_text(level) if self.tells(self.rows.get(key, {}).get(level, 0.0)) else RARE
 
     def levels(self, key: Key, levels: Sequence[Any]) -> list[str]:
         return [self.level(key, level) for level in levels]
 
     def number(self, value: float | None, digits: int = 4) -> str:
         """A number that comes from cells."""
-        return number(value, 2 if self.redacted else digits)
+        if self.redacted and value is not None:
+            value = float(f"{value:.2g}")  # a number of four digits would be shown with all of them
+        return number(value, digits)

@@ -131,9 +131,10 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], told: Discretio
     """Panels of the columns that tell the classes apart most: densities, or shares of levels."""
     known = {key: place for place, (key, _) in enumerate(fitted.influence())}
     columns = sorted(plain_columns(fitted), key=lambda key: known.get(key, len(known)))
-    order = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:MOST_CLASSES])
+    ranked = [g for g in np.argsort(-fitted.row_shares, kind="stable") if told.tells(float(fitted.group_rows[g]))]
+    order = np.sort(np.array(ranked[:MOST_CLASSES], dtype=int))
     drawn = 0
-    for key in columns:
+    for key in columns if len(order) else ():
         if drawn == MOST_PANELS:
             break
         try:

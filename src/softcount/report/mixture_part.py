@@ -15,7 +15,7 @@ from softcount.pictures.plane_pictures import Plane, frames_drawing, plane_drawi
 from softcount.pictures.plot_frame import widened
 from softcount.pictures.table_pictures import ShadedTable, bars_drawing, shaded_drawing
 from softcount.report.class_page import because
-from softcount.report.discretion import Discretion
+from softcount.report.discretion import RARE, Discretion
 from softcount.report.evaluation_page import CRITERIA, add_selection
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, number, share, shortened
@@ -88,12 +88,15 @@ def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, told: Discretio
     if isinstance(key, tuple) or key not in fitted.schema.by_key:
         return [("", "c6")] * len(groups)
     family, params, levels = marginal(fitted, key)
+    rows = fitted.group_rows
     if levels is not None:
         best = np.asarray(params["probability"]).argmax(axis=1)
-        return [(shortened(told.level(key, levels[best[g]]), 18), "c6") for g in groups]
+        said = [shortened(told.level(key, levels[best[g]]), 18) for g in groups]
+        return [(text if told.tells(rows[g]) else RARE, "c6") for g, text in zip(groups, said, strict=True)]
     means = np.asarray(family.moments(params)[0], dtype=float)
     whole = float(fitted.row_shares @ means)
-    return [(told.number(float(means[g]), 3), "plus" if means[g] >= whole else "minus") for g in groups]
+    said = [told.number(float(means[g]), 3) if told.tells(rows[g]) else RARE for g in groups]
+    return [(text, "plus" if means[g] >= whole else "minus") for g, text in zip(groups, said, strict=True)]
 
 
 # -- planes
@@ -116,6 +119,9 @@ def add_planes(page: Page, fitted: Fitted, names: Sequence[str], found: RowFindi
     """Ellipses of the classes in the two columns that part them best, and who is likeliest where."""
     plane = most_separating(fitted) if fitted.n_groups > 1 else None
     found = found if told.shows_cells else None
+    if not all(map(told.tells, fitted.group_rows.tolist())):
+        page.line("no plane of the classes: some have fewer than five rows, whose cells it would show")
+        return
     if plane is not None:
         _add_ellipses(page, plane, names, plane_points(fitted, plane.columns, found), told)
     columns = plane.columns if plane is not None else _two_numbers(fitted)

@@ -134,8 +134,9 @@ def _add_performance(page: Page, fitted: Fitted, rows: GivenRows | None, names: 
     tried = None if fitted.record is None else fitted.record.evaluation
     if tried is None:
         page.line(
-            "not in this model file: it was fitted with --folds 0, from Python, by an earlier version, or with too few "
-            "labelled rows. softcount fit keeps it; a table with the classes (report MODEL DATA) shows it for its rows"
+            "not in this model file: it was fitted with --folds 0, in parts, by an earlier version, or from too many "
+            "or too few labelled rows. softcount fit keeps it; a table with the classes shows it for its own rows: "
+            "report MODEL DATA, or model.report(X, y)"
         )
     else:
         intro = f"{tried.how}, on rows the model had not seen ({counted(tried.n_rows, 'labelled row')}):"
@@ -200,7 +201,7 @@ def add_origin(page: Page, record: FitRecord | None, told: Discretion) -> None:
     page.heading("Where it comes from")
     origin = None if record is None else record.provenance
     if origin is None:
-        page.line("not in this model file: version, command and data are kept by softcount fit")
+        page.line("not in this model file, which is of an earlier version, or was merged or drawn up by hand")
         return
     rows = [("Softcount", origin.version), ("seed", str(origin.seed))]
     if told.shows_cells:

@@ -29,7 +29,8 @@ def add_quality(page: Page, fitted: Learned, told: Discretion, given: TableSumma
     _add_columns(page, fitted, table or given, told)
     if table is None:
         instead = "" if given is None else "; what columns hold is of the table given"
-        page.line(f"no summary of the training table is in this model: softcount fit keeps one{instead}")
+        kept = "softcount fit keeps one, a fit in Python of up to a million cells"
+        page.line(f"no summary of the training table is in this model: {kept}{instead}")
     _add_missing(page, fitted, table)
     left_out = [key_text(spec.key) for spec in fitted.schema.fields if not spec.used]
     if left_out:

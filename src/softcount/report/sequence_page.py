@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from softcount.report.discretion import RARE, Discretion
 from softcount.report.model_page import add_notes, column_documents
 from softcount.report.page import Page, key_text
 from softcount.report.plain_text import counted, number, share
@@ -11,16 +15,61 @@ from softcount.report.plain_text import counted, number, share
 if TYPE_CHECKING:
     import pyarrow as pa
 
+OPEN = Discretion()
+MOST_WORDS = 3
+"""Levels of a column that are told of a state in a redacted report."""
 MOST_SYMBOLS = 30
 """How many symbols have a line on a page; --json has all."""
 
 
-def sequence_page(model: Any) -> Page:
-    """What a model of sequences holds."""
+def sequence_page(model: Any, told: Discretion = OPEN) -> Page:
+    """What a model of sequences holds; redacted, without names of what fewer than five steps were, and notes."""
     page = Page()
-    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model)
-    add_notes(page, model.notes_)
+    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model, told)
+    if told.shows_cells:
+        add_notes(page, model.notes_)
     return page
+
+
+def symbol_names(chain: Any, told: Discretion) -> Callable[[Any], str]:
+    """How a symbol, or a run of them, is called: redacted, only where it came at least five times."""
+    if told.shows_cells:
+        return context_text
+    counts, symbols = chain.counts_, chain.symbols_
+    digit = {chain.begin_: 0, **{symbol: at for at, symbol in enumerate(symbols, 1)}, chain.end_: len(symbols) + 1}
+
+    def name(key: Any) -> str:
+        run = [digit[symbol] for symbol in (key if isinstance(key, tuple) else (key,))]
+        if all(at in (0, len(symbols) + 1) for at in run):
+            return context_text(key)  # no symbol, but where a sequence begins or ends
+        place = sum(at * counts.alphabet.base**back for back, at in enumerate(reversed(run)))
+        level = counts.levels[len(run) - 1]
+        return context_text(key) if told.tells(float(level.counts[level.keys == place].sum())) else RARE
+
+    return name
+
+
+def state_names(model: Any, told: Discretion) -> list[str]:
+    """How states are called: redacted, a name only where some steps told it and at least five are in the state."""
+    rows = model.occupied_.tolist()
+    return [str(name) if told.tells(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
+
+
+def _shown(model: Any, key: Any, told: Discretion) -> list[str]:
+    """What each state shows in a column, in words; redacted, its commonest levels, and of numbers nothing."""
+    shown = model.fitted_.shown
+    if told.shows_cells:
+        return [str(words) for words in shown.describe(key)]
+    levels = shown.levels.get(key)
+    if levels is None or key not in shown.schema.by_key or shown.schema[key].kind.numeric:
+        return ["a number"] * shown.n_groups
+    rows = np.asarray(shown.counts.arrays[key].value).sum(axis=0).tolist()
+    own = Discretion(True, {key: dict(zip(levels, rows, strict=False))})
+    found = []
+    for line in np.asarray(shown.params[key]["probability"]):
+        best = np.argsort(-line, kind="stable")[:MOST_WORDS]
+        found.append(", ".join(f"{own.level(key, levels[at])} {share(float(line[at]))}" for at in best))
+    return found
 
 
 def sequence_document(model: Any) -> dict[str, Any]:
@@ -31,8 +80,8 @@ def sequence_document(model: Any) -> dict[str, Any]:
 # -- hidden states
 
 
-def _add_states(page: Page, model: Any) -> None:
-    fitted, names = model.fitted_, [str(name) for name in model.states_]
+def _add_states(page: Page, model: Any, told: Discretion) -> None:
+    fitted, names = model.fitted_, state_names(model, told)
     page.heading(f"A hidden Markov model: {counted(model.n_states_, 'state')}")
     page.line(f"from {counted(model.counts_.rows, 'step')}, {counted(model.n_parameters_, 'free parameter')}")
     if model.log_likelihood_ is not None:
@@ -41,17 +90,17 @@ def _add_states(page: Page, model: Any) -> None:
         state = "converged" if model.converged_ else "stopped"
         page.line(f"EM {state} after {counted(model.n_iter_, 'iteration')}{_agreed(model.agreed_)}")
     page.heading("States")
-    told = [[share(a), share(b), _steps(c)] for a, b, c in _figures(model)]
+    figures = [[share(a), share(b), _steps(c)] for a, b, c in _figures(model)]
     page.grid(
         ["state", "steps", "first", "stays for"],
-        [[name, *line] for name, line in zip(names, told, strict=True)],
+        [[name, *line] for name, line in zip(names, figures, strict=True)],
         right=["steps", "first", "stays for"],
     )
     page.heading("What follows (row: state, column: the next)")
     lines = [[name, *map(share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
     page.grid(["state", *names], lines, right=names)
     for key in model.params_:
-        said = fitted.shown.describe(key)
+        said = _shown(model, key, told)
         page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
         shown = [said[place] for place in fitted.chain.links.shown]
         page.grid(["state", "shows"], [[name, words] for name, words in zip(names, shown, strict=True)])
@@ -116,23 +165,23 @@ def _top(line: dict[str, Any]) -> float:
 # -- chains
 
 
-def _add_chain(page: Page, model: Any) -> None:
-    symbols = [str(symbol) for symbol in model.symbols_]
+def _add_chain(page: Page, model: Any, told: Discretion) -> None:
+    name, symbols = symbol_names(model, told), model.symbols_
     page.heading(f"A Markov chain of order {model.order_}: {counted(len(symbols), 'symbol')}")
     ends = ", beginnings and ends as states" if model.ends else ""
     page.line(f"from {counted(model.counts_.steps, 'step')}{ends}; {_prior(model.prior)}")
-    told = _long_run(model)
-    page.heading("What comes in the long run" if told else "What comes, as counted")
-    runs = model.run_lengths() if told else {}
-    shares = sorted((told or model.shares_).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
+    lasting = _long_run(model)
+    page.heading("What comes in the long run" if lasting else "What comes, as counted")
+    runs = model.run_lengths() if lasting else {}
+    shares = sorted((lasting or model.shares_).items(), key=lambda pair: -pair[1])[:MOST_SYMBOLS]
     headings = ["symbol", "share", *(["runs of"] if runs else [])]
-    lines = [[context_text(key), share(value), *([_run(runs.get(key))] if runs else [])] for key, value in shares]
+    lines = [[name(key), share(value), *([_run(runs.get(key))] if runs else [])] for key, value in shares]
     page.grid(headings, lines, right=headings[1:])
     if model.order_ == 1 and len(symbols) <= MOST_SYMBOLS:
         page.heading("What follows (row: symbol, column: the next)")
-        names = [str(name) for name in model.next_symbols_]
-        contexts = [context_text(key) for key in model.contexts_]
-        lines = [[name, *map(share, row)] for name, row in zip(contexts, model.transitions_.tolist(), strict=True)]
+        names = [name(symbol) for symbol in model.next_symbols_]
+        rows = zip(model.contexts_, model.transitions_.tolist(), strict=True)
+        lines = [[name(key), *map(share, row)] for key, row in rows]
         page.grid(["after", *names], lines, right=names)
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text
 from softcount.pictures.table_pictures import ShadedTable, shaded_drawing
 from softcount.pictures.tones import class_tone
-from softcount.report.discretion import Discretion
+from softcount.report.discretion import RARE, Discretion
 from softcount.report.model_report import add_origin
 from softcount.report.page import Heading, Page, grid_of
 from softcount.report.plain_text import share
-from softcount.report.sequence_page import context_text, sequence_page
+from softcount.report.sequence_page import sequence_page, state_names, symbol_names
 
 MOST_SHADED, MOST_IN_GRAPH, MOST_ARROWS = 24, 10, 24
 """Symbols of the table in shades, and of the graph, and its arrows."""
@@ -26,21 +26,22 @@ LEAST = 0.03
 
 def sequence_report(model: Any, redact: bool = False) -> Page:
     """What a model of sequences holds, as one page."""
-    page = sequence_page(model)
+    told = Discretion(redact)
+    page = sequence_page(model, told)
     blocks, page.blocks = page.blocks, page.blocks[:1]
     page.line("What follows what, as counted and estimated; the tables below the pictures have every figure.")
     page.heading("What follows what")
-    _add_transitions(page, model)
+    _add_transitions(page, model, told)
     page.heading("All figures")
     for block in blocks[1:]:
         page.blocks.append(replace(block, level=2) if isinstance(block, Heading) else block)
     record = getattr(getattr(model, "fitted_", None), "record", None)
-    add_origin(page, record, Discretion(redact))
+    add_origin(page, record, told)
     return page
 
 
-def _add_transitions(page: Page, model: Any) -> None:
-    rows, columns, table, shares = transitions_of(model)
+def _add_transitions(page: Page, model: Any, told: Discretion) -> None:
+    rows, columns, table, shares = transitions_of(model, told)
     if table is None:
         page.line("contexts of several symbols are too many to draw: the model file has them all")
         return
@@ -82,21 +83,20 @@ def _add_ring(page: Page, names: list[str], inner: np.ndarray) -> None:
     page.picture("As a graph", ring_drawing(names, inner, drawn), grid, reading)
 
 
-def transitions_of(model: Any) -> tuple[list[str], list[str], np.ndarray | None, np.ndarray]:
+def transitions_of(model: Any, told: Discretion) -> tuple[list[str], list[str], np.ndarray | None, np.ndarray]:
     """Names of what was and what comes, the probabilities between, and how frequent the former are."""
     if hasattr(model, "n_states_"):
-        names = [str(name) for name in model.states_]
+        names = state_names(model, told)
         return names, names, np.asarray(model.transitions_), np.asarray(model.occupied_)
     if model.order_ != 1:
         return [], [], None, np.zeros(0)
-    rows = [context_text(key) for key in model.contexts_]
-    frequent = {context_text(key): value for key, value in model.shares_.items()}
-    return (
-        rows,
-        [context_text(x) for x in model.next_symbols_],
-        np.asarray(model.transitions_),
-        np.array([frequent.get(row, 0.0) for row in rows]),
-    )
+    name, frequent = symbol_names(model, told), model.shares_
+    kept = [told.shows_cells or name(key) != RARE for key in model.contexts_]
+    rows = [name(key) for key, there in zip(model.contexts_, kept, strict=True) if there]
+    often = [frequent.get(key, 0.0) for key, there in zip(model.contexts_, kept, strict=True) if there]
+    ahead = [told.shows_cells or name(key) != RARE for key in model.next_symbols_]
+    columns = [name(key) for key, there in zip(model.next_symbols_, ahead, strict=True) if there]
+    return rows, columns, np.asarray(model.transitions_)[np.ix_(kept, ahead)], np.array(often)
 
 
 def ring_drawing(names: Sequence[str], table: np.ndarray, drawn: Sequence[tuple[int, int]]) -> Drawing:

@@ -112,8 +112,6 @@ def reported(model: Any, rows: Any = None, redact: bool = False) -> Report:
 
         names = getattr(model, "feature_names_in_", range(model.n_features_in_))
         return Report(centres_report(model.found_, [str(name) for name in names], numbers_of(rows), redact))
-    if redact:
-        raise DataError("a model of sequences cannot be redacted: what it holds are the symbols and what follows them.")
     from softcount.report.sequence_report import sequence_report
 
-    return Report(sequence_report(model))
+    return Report(sequence_report(model, redact))
