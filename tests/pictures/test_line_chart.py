@@ -8,9 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from softcount.networks.graph import Graph
 from softcount.pictures.axis_ticks import nice_ticks
 from softcount.pictures.line_chart import HEIGHT, WIDTH, Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark
+from softcount.pictures.tones import DARK
+from softcount.report.graph_drawing import graph_svg
+from softcount.report.transition_picture import decoded_svg, transition_svg
 
 EVIL = '</text><script>alert(1)</script>"\x1b[31m\u202e&'
 
@@ -33,6 +37,7 @@ def test_names_from_data_are_harmless():
         "rect",
         "text",
         "title",
+        "style",
     }
     assert "\x1b" not in svg and "\u202e" not in svg
     assert EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") in [element.text for element in root.iter()]
@@ -44,7 +49,7 @@ def test_every_curve_has_its_line_and_its_name(curves):
     root = ET.fromstring(chart_svg(Chart("t", "x", "y", drawn)))
     lines = [element for element in root.iter() if element.tag.endswith("polyline")]
     assert [line[0].text for line in lines] == [f"curve {i}" for i in range(curves)]
-    looks = {(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}
+    looks = {(line.get("class"), line.get("stroke-dasharray")) for line in lines}
     assert len(looks) == curves
     texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
     assert set(texts) >= {f"curve {i}" for i in range(curves)}
@@ -89,3 +94,14 @@ def test_text_is_as_wide_and_as_high_as_asked(heights, lines):
     if max(heights) > 0:
         assert "█" in spark(heights) and "█" in drawn[0]
     assert all(len(line) <= 40 for line in axis(0.0, max(heights) or 1.0, 40))
+
+
+def test_pictures_are_files_that_go_with_a_dark_screen():
+    """All that write files of their own: colours are tones, which are others on a dark screen."""
+    graph = Graph.of([("a", "b")])
+    chart = chart_svg(Chart("t", "x", "y", [ChartLine("c", np.arange(3.0), np.ones(3))]))
+    states = decoded_svg(["s"], [np.array([0, 1])], [np.array([1.0, 2.0])], ["a", "b"])
+    for svg in (chart, graph_svg(graph), transition_svg(["a", "b"], np.full((2, 2), 0.5)), states):
+        style, shapes = svg.split("</style>")
+        assert "prefers-color-scheme:dark" in style and f"--ink:{DARK['ink']}" in style
+        assert "#" not in shapes.replace("url(#", "").replace("&#", "")  # no colour of its own

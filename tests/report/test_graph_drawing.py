@@ -255,10 +255,10 @@ def test_svg_holds_any_name_as_text_only() -> None:
     root = ElementTree.fromstring(graph_svg(HOSTILE_GRAPH, hidden=["<5"]))
     tag = "{http://www.w3.org/2000/svg}"
     met = {element.tag.removeprefix(tag) for element in root.iter()}
-    assert met == {"svg", "defs", "marker", "path", "g", "title", "rect", "text"}
+    assert met == {"svg", "defs", "marker", "path", "g", "title", "rect", "text", "style"}
     titles = [element.text or "" for element in root.iter(f"{tag}title")]
     assert SCRIPT in titles
-    assert len(titles) == len(HOSTILE_GRAPH.names)
+    assert len(titles) == 1 + len(HOSTILE_GRAPH.names)  # the picture has one too
     assert len([path for path in root.iter(f"{tag}path") if path.get("marker-end")]) == len(HOSTILE_GRAPH.edges)
     assert [rect.get("stroke-dasharray") is not None for rect in root.iter(f"{tag}rect")].count(True) == 1
     assert all(cell_width(element.text or "") <= 28 for element in root.iter(f"{tag}text"))

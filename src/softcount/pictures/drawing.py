@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from softcount.pictures.tones import FONT, LIGHT, picture_rules, variables
+from softcount.pictures.tones import DARK, FONT, LIGHT, picture_rules, variables
 from softcount.pictures.visible_text import cell_width, printable
 
 SMALL, NORMAL = 11.0, 12.0
@@ -197,17 +197,27 @@ MARGIN = 14.0
 
 def svg_of(drawing: Drawing, alone: bool = False) -> str:
     """The drawing as SVG: a part of a page that sets its tones or, `alone`, a file that brings them and a margin."""
-    told, margin = markup(drawing.told), MARGIN if alone else 0.0
-    w, h, corner = _short(drawing.width + 2 * margin), _short(drawing.height + 2 * margin), _short(-margin)
-    size = f'width="{w}" height="{h}" viewBox="{corner} {corner} {w} {h}" role="img" aria-label="{told}"'
     shapes = "".join(shape.svg() for shape in drawing.shapes)
-    if not alone:
-        return f"<svg {size}>{shapes}</svg>"
+    if alone:
+        corner = (-MARGIN, -MARGIN)
+        return svg_file((drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN), drawing.told, shapes, corner)
+    w, h = _short(drawing.width), _short(drawing.height)
+    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{markup(drawing.told)}"'
+    return f"<svg {size}>{shapes}</svg>"
+
+
+def svg_file(size: Point, told: object, shapes: str, corner: Point = (0.0, 0.0)) -> str:
+    """Shapes as a file of its own: it brings the tones, light or dark as the reader's screen is, and a ground.
+
+    Shapes name tones by their classes, as those of a `Drawing` do.
+    """
+    said, (w, h), (x, y) = markup(told), map(_short, size), map(_short, corner)
+    box = f'width="{w}" height="{h}" viewBox="{x} {y} {w} {h}" role="img" aria-label="{said}"'
+    dark = f"@media (prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
     letters = f"svg{{font-family:{FONT};font-size:{NORMAL:.0f}px;fill:var(--ink)}}"
-    rules = f":root{{{variables(LIGHT)}}}{letters}{picture_rules()}"
-    ground = f'<rect class="f-paper" x="{corner}" y="{corner}" width="{w}" height="{h}"/>'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>{told}</title><style>{rules}</style>'
-    return f"{head}{ground}{shapes}</svg>\n"
+    rules = f":root{{{variables(LIGHT)}}}{dark}{letters}{picture_rules()}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{said}</title><style>{rules}</style>'
+    return f'{head}<rect class="f-paper" x="{x}" y="{y}" width="{w}" height="{h}"/>{shapes}</svg>\n'
 
 
 def _path(points: Sequence[Point]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_text
+from softcount.pictures.drawing import markup, svg_file
+from softcount.pictures.tones import CLASS_TONES, class_tone
 from softcount.pictures.visible_text import printable
 
 WIDTH, HEIGHT = 720.0, 400.0
@@ -16,9 +17,6 @@ LEFT, RIGHT, TOP, BOTTOM = 62.0, 16.0, 34.0, 48.0
 LEGEND_LINE = 18.0
 LONGEST = 44
 """Characters of a name in a picture; longer ones are cut."""
-INK, PALE = "#334155", "#cbd5e1"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#444444")
-"""Told apart by those who do not see all colours; the ninth curve is the first colour again, dashed."""
 
 
 @dataclass(frozen=True)
@@ -75,38 +73,25 @@ class Chart:
 
 def chart_svg(chart: Chart) -> str:
     """The picture, as the text of an SVG file."""
-    height = _height(chart)
-    told = escape(_shown(chart.title), quote=True)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img" aria-label="{told}">',
-        f"<title>{told}</title>",
-        f'<rect width="{WIDTH:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        f'<g font-family="system-ui, sans-serif" font-size="12" fill="{INK}">',
-        f'<text x="{LEFT:.0f}" y="20" font-size="14">{told}</text>',
-        *_axes(chart),
-        *_legend(chart),
-        "</g>",
-        *_bars(chart),
-        *(_line(chart, place) for place in range(len(chart.curves))),
-        "</svg>",
-        "",
-    ]
-    return "\n".join(lines)
+    return stacked_svg([chart])
 
 
 def stacked_svg(charts: Sequence[Chart]) -> str:
     """Several charts, one below the other, as one picture."""
-    if len(charts) == 1:
-        return chart_svg(charts[0])
-    heights = [_height(chart) for chart in charts]
-    tops = np.concatenate([[0.0], np.cumsum(heights)])
-    told = escape(_shown(charts[0].title), quote=True)
-    size = f'width="{WIDTH:.0f}" height="{tops[-1]:.0f}" viewBox="0 0 {WIDTH:.0f} {tops[-1]:.0f}"'
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{told}">']
-    for chart, top in zip(charts, tops[:-1], strict=True):
-        parts.append(chart_svg(chart).replace("<svg ", f'<svg y="{top:.0f}" ', 1).rstrip())
-    return "\n".join([*parts, "</svg>", ""])
+    tops = np.concatenate([[0.0], np.cumsum([_height(chart) for chart in charts])])
+    parts = [
+        f'<g transform="translate(0 {top:.0f})">{chr(10).join(_parts(chart))}</g>'
+        for chart, top in zip(charts, tops[:-1].tolist(), strict=True)
+    ]
+    return svg_file((WIDTH, float(tops[-1])), _shown(charts[0].title), "\n".join(parts))
+
+
+def _parts(chart: Chart) -> Iterator[str]:
+    yield f'<text x="{LEFT:.0f}" y="20" font-size="14">{markup(_shown(chart.title))}</text>'
+    yield from _axes(chart)
+    yield from _legend(chart)
+    yield from _bars(chart)
+    yield from (_line(chart, place) for place in range(len(chart.curves)))
 
 
 def _height(chart: Chart) -> float:
@@ -132,21 +117,21 @@ def _y(chart: Chart, value: np.ndarray | float) -> np.ndarray:
 
 def _axes(chart: Chart) -> Iterator[str]:
     floor = HEIGHT - BOTTOM
-    yield f'<path d="M{LEFT},{TOP} V{floor} H{WIDTH - RIGHT}" fill="none" stroke="{INK}"/>'
+    yield f'<path d="M{LEFT},{TOP} V{floor} H{WIDTH - RIGHT}" class="s-ink"/>'
     round_ones = {tick: tick_text(tick) for tick in nice_ticks(*chart.x_range, 7)}
     for tick, told in (round_ones if chart.x_ticks is None else chart.x_ticks).items():
         x = float(_x(chart, tick))
-        yield f'<path d="M{x:.1f},{floor} v5" stroke="{INK}"/>'
-        yield f'<text x="{x:.1f}" y="{floor + 18:.1f}" text-anchor="middle">{escape(printable(told))}</text>'
+        yield f'<path d="M{x:.1f},{floor} v5" class="s-ink"/>'
+        yield f'<text x="{x:.1f}" y="{floor + 18:.1f}" text-anchor="middle">{markup(told)}</text>'
     for tick in nice_ticks(0.0, chart.highest, 5):
         y = float(_y(chart, tick))
-        yield f'<path d="M{LEFT - 5},{y:.1f} H{WIDTH - RIGHT}" stroke="{PALE}" stroke-width="0.5"/>'
+        yield f'<path d="M{LEFT - 5},{y:.1f} H{WIDTH - RIGHT}" class="s-line" stroke-width="0.5"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick_text(tick)}</text>'
     middle = (LEFT + WIDTH - RIGHT) / 2
-    yield f'<text x="{middle:.1f}" y="{floor + 38:.1f}" text-anchor="middle">{escape(_shown(chart.x_name))}</text>'
+    yield f'<text x="{middle:.1f}" y="{floor + 38:.1f}" text-anchor="middle">{markup(_shown(chart.x_name))}</text>'
     yield (
         f'<text x="14" y="{(TOP + floor) / 2:.1f}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {(TOP + floor) / 2:.1f})">{escape(_shown(chart.y_name))}</text>'
+        f'transform="rotate(-90 14 {(TOP + floor) / 2:.1f})">{markup(_shown(chart.y_name))}</text>'
     )
 
 
@@ -156,22 +141,21 @@ def _legend(chart: Chart) -> Iterator[str]:
         x, y = LEFT + (place % 2) * (WIDTH - LEFT) / 2, HEIGHT + LEGEND_LINE * (place // 2)
         text = printable(curve.name)
         text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        yield f'<path d="M{x:.1f},{y - 4:.1f} h22" fill="none" {_stroke(place)}/>'
-        yield f'<text x="{x + 28:.1f}" y="{y:.1f}">{escape(text)}</text>'
+        yield f'<path d="M{x:.1f},{y - 4:.1f} h22" {_stroke(place)}/>'
+        yield f'<text x="{x + 28:.1f}" y="{y:.1f}">{markup(text)}</text>'
 
 
 def _stroke(place: int) -> str:
-    dashes = (
-        (place // len(COLOURS)) * ' stroke-dasharray="6 3"' if place < 2 * len(COLOURS) else ' stroke-dasharray="2 3"'
-    )
-    return f'stroke="{COLOURS[place % len(COLOURS)]}" stroke-width="2"{dashes}'
+    again = place // len(CLASS_TONES)
+    dashes = again * ' stroke-dasharray="6 3"' if again < 2 else ' stroke-dasharray="2 3"'
+    return f'class="s-{class_tone(place)}" stroke-width="2"{dashes}'
 
 
 def _bars(chart: Chart) -> Iterator[str]:
     if chart.bars is None:
         return
     floor = HEIGHT - BOTTOM
-    yield f'<g fill="{PALE}" fill-opacity="0.6" stroke="#ffffff" stroke-width="0.5">'
+    yield '<g class="f-line" fill-opacity="0.6">'
     x, tops = _x(chart, chart.bars.edges), _y(chart, chart.bars.heights)
     for left, right, top in zip(x[:-1], x[1:], tops, strict=True):
         yield f'<path d="M{left:.1f},{floor} V{top:.1f} H{right:.1f} V{floor} Z"/>'
@@ -184,5 +168,5 @@ def _line(chart: Chart, place: int) -> str:
     if curve.steps:
         x, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-    name = escape(printable(curve.name))
-    return f'<polyline points="{points}" fill="none" {_stroke(place)}><title>{name}</title></polyline>'
+    name = markup(curve.name)
+    return f'<polyline points="{points}" {_stroke(place)}><title>{name}</title></polyline>'

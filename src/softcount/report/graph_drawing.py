@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from html import escape
 from itertools import pairwise
 
 from softcount.networks.graph import Graph, Name
+from softcount.pictures.drawing import markup, svg_file
 from softcount.report.graph_layout import GraphLayout, Route, layered
 from softcount.report.passage import WIDTH
 from softcount.report.plain_text import cell_width, counted, printable
@@ -175,7 +175,6 @@ COLUMN = 7.8
 """Pixels of a character."""
 
 MARGIN = 8.0
-_INK = "#334155"
 
 
 def graph_svg(graph: Graph, hidden: Collection[Name] = ()) -> str:
@@ -184,24 +183,14 @@ def graph_svg(graph: Graph, hidden: Collection[Name] = ()) -> str:
     widths = [max(40.0, COLUMN * cell_width(label) + 18) for label in labels]
     layout = layered(graph, widths, BETWEEN_BOXES)
     width, height = layout.width + 2 * MARGIN, _top(layout.layers) - BETWEEN_LAYERS + MARGIN
-    size = f'width="{width:.1f}" height="{max(height, 2 * MARGIN):.1f}"'
-    box = f'viewBox="0 0 {width:.1f} {max(height, 2 * MARGIN):.1f}"'
     told = f"{counted(len(labels), 'node')}, {counted(len(layout.routes), 'edge')}"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img" aria-label="{told}">',
-            f'<defs><marker id="arrow-head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
-            f'orient="auto"><path d="M0,0.5 L8,4 L0,7.5 Z" fill="{_INK}"/></marker></defs>',
-            f'<g fill="none" stroke="{_INK}" stroke-width="1.2">',
-            *(_curve(route, layout) for route in layout.routes),
-            "</g>",
-            f'<g font-family="ui-monospace, monospace" font-size="13" text-anchor="middle" fill="{_INK}">',
-            *_boxes(graph, layout, labels, widths, hidden),
-            "</g>",
-            "</svg>",
-            "",
-        ]
+    head = (
+        '<defs><marker id="arrow-head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path class="f-ink" d="M0,0.5 L8,4 L0,7.5 Z"/></marker></defs>'
     )
+    curves = [_curve(route, layout) for route in layout.routes]
+    parts = [head, *curves, *_boxes(graph, layout, labels, widths, hidden)]
+    return svg_file((width, max(height, 2 * MARGIN)), told, "\n".join(parts))
 
 
 def _top(layer: int) -> float:
@@ -221,7 +210,7 @@ def _curve(route: Route, layout: GraphLayout) -> str:
             parts.append(f"L{to_x:.1f},{to_y:.1f}")
         else:
             parts.append(f"C{x:.1f},{middle:.1f} {to_x:.1f},{middle:.1f} {to_x:.1f},{to_y:.1f}")
-    return f'<path d="{" ".join(parts)}" marker-end="url(#arrow-head)"/>'
+    return f'<path class="s-ink" d="{" ".join(parts)}" stroke-width="1.2" marker-end="url(#arrow-head)"/>'
 
 
 def _boxes(
@@ -231,9 +220,6 @@ def _boxes(
         x, y = layout.x[node] + MARGIN, _top(layout.layer[node])
         dashed = ' stroke-dasharray="5 3"' if name in hidden else ""
         left, width = x - widths[node] / 2, widths[node]
-        yield f"<g><title>{escape(printable(name))}</title>"
-        yield (
-            f'<rect x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" height="{HEIGHT:.1f}" rx="6" '
-            f'fill="#f8fafc" stroke="{_INK}"{dashed}/>'
-        )
-        yield f'<text x="{x:.1f}" y="{y + 19.5:.1f}">{escape(labels[node])}</text></g>'
+        place = f'x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" height="{HEIGHT:.1f}" rx="6"'
+        yield f'<g><title>{markup(name)}</title><rect class="f-soft" {place}/><rect class="s-ink" {place}{dashed}/>'
+        yield f'<text class="t-mid" x="{x:.1f}" y="{y + 19.5:.1f}">{markup(labels[node])}</text></g>'

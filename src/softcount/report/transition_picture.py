@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise
 from math import cos, hypot, pi, sin
 
 import numpy as np
 
+from softcount.pictures.drawing import markup, svg_file
+from softcount.pictures.tones import class_tone
 from softcount.report.graph_drawing import clipped
 from softcount.report.plain_text import printable
 
 LEAST = 0.01
 """Probabilities below this are not drawn."""
-ROUND, RING, INK = 26.0, 62.0, "#334155"
-COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#eeca3b")
+ROUND, RING = 26.0, 62.0
 PLOT, STRIP, GAP, WIDE, LEFT = 90.0, 14.0, 26.0, 900.0, 60.0
 
 
@@ -48,24 +48,20 @@ def transition_svg(names: Sequence[object], table: np.ndarray) -> str:
     at = [(middle + radius * sin(2 * pi * k / count), middle - radius * cos(2 * pi * k / count)) for k in range(count)]
     size = 2 * middle
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size:.0f}" height="{size:.0f}" '
-        f'viewBox="0 0 {size:.0f} {size:.0f}" role="img" aria-label="transitions of {count} states">',
         '<defs><marker id="step-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
-        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0.5 L8,4 L0,7.5 Z" fill="{INK}"/></marker></defs>',
-        f'<g fill="none" stroke="{INK}" font-family="system-ui, sans-serif" font-size="11" text-anchor="middle">',
+        'markerUnits="userSpaceOnUse" orient="auto"><path class="f-ink" d="M0,0.5 L8,4 L0,7.5 Z"/></marker></defs>',
     ]
     for i, j in np.argwhere(table >= LEAST).tolist():
         parts += _arrow(at[i], at[j], (middle, middle), float(table[i, j]))
-    parts.append("</g>")
-    parts.append('<g font-family="system-ui, sans-serif" font-size="13" text-anchor="middle">')
     for (x, y), name in zip(at, names, strict=True):
         shown = printable(name)
         parts += [
-            f"<g><title>{escape(shown)}</title>",
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{ROUND:.0f}" fill="#f8fafc" stroke="{INK}"/>',
-            f'<text x="{x:.1f}" y="{y + 4.5:.1f}" fill="{INK}">{escape(clipped(shown, 7))}</text></g>',
+            f"<g><title>{markup(shown)}</title>",
+            f'<circle class="f-soft" cx="{x:.1f}" cy="{y:.1f}" r="{ROUND:.0f}"/>',
+            f'<circle class="s-ink" cx="{x:.1f}" cy="{y:.1f}" r="{ROUND:.0f}"/>',
+            f'<text class="t-mid" x="{x:.1f}" y="{y + 4.5:.1f}">{markup(clipped(shown, 7))}</text></g>',
         ]
-    return "\n".join([*parts, "</g>", "</svg>", ""])
+    return svg_file((size, size), f"transitions of {count} states", "\n".join(parts))
 
 
 def _arrow(one: tuple[float, float], other: tuple[float, float], middle: tuple[float, float], p: float) -> list[str]:
@@ -93,8 +89,8 @@ def _arrow(one: tuple[float, float], other: tuple[float, float], middle: tuple[f
         path = f"M{start[0]:.1f},{start[1]:.1f} Q{bend[0]:.1f},{bend[1]:.1f} {end[0]:.1f},{end[1]:.1f}"
         told = (start[0] + 2 * bend[0] + end[0]) / 4 - 7 * dy, (start[1] + 2 * bend[1] + end[1]) / 4 + 7 * dx + 4
     return [
-        f'<path d="{path}" stroke-width="{width:.2f}" marker-end="url(#step-head)"/>',
-        f'<text x="{told[0]:.1f}" y="{told[1]:.1f}" fill="{INK}" stroke="none">{p:.2g}</text>',
+        f'<path class="s-ink" d="{path}" stroke-width="{width:.2f}" marker-end="url(#step-head)"/>',
+        f'<text class="t-small t-mid t-halo" x="{told[0]:.1f}" y="{told[1]:.1f}">{p:.2g}</text>',
     ]
 
 
@@ -110,28 +106,19 @@ def decoded_svg(
     """
     heights = [GAP + STRIP + (0.0 if own is None else PLOT) for own in values]
     height = sum(heights) + 34 + 18 * ((len(names) + 5) // 6)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {WIDE:.0f} {height:.0f}" role="img" aria-label="states of {len(paths)} sequences">',
-        f'<rect width="{WIDE:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        f'<g font-family="system-ui, sans-serif" font-size="12" fill="{INK}">',
-    ]
+    parts: list[str] = []
     top = 8.0
     for title, path, own, tall in zip(titles, paths, values, heights, strict=True):
-        parts.append(f'<text x="{LEFT:.0f}" y="{top + 12:.1f}">{escape(clipped(printable(title), 60))}</text>')
+        parts.append(f'<text x="{LEFT:.0f}" y="{top + 12:.1f}">{markup(clipped(printable(title), 60))}</text>')
         if own is not None:
             parts.append(_line_of(own, top + 18))
         parts += _strip(path, top + tall - STRIP - 4)
         top += tall
     for place, name in enumerate(names):
         x, y = LEFT + 130 * (place % 6), top + 18 + 18 * (place // 6)
-        parts.append(f'<rect x="{x:.0f}" y="{y - 10:.0f}" width="12" height="12" fill="{_colour(place)}"/>')
-        parts.append(f'<text x="{x + 18:.0f}" y="{y:.0f}">{escape(clipped(printable(name), 14))}</text>')
-    return "\n".join([*parts, "</g>", "</svg>", ""])
-
-
-def _colour(state: int) -> str:
-    return COLOURS[state % len(COLOURS)]
+        parts.append(f'<rect class="f-{class_tone(place)}" x="{x:.0f}" y="{y - 10:.0f}" width="12" height="12"/>')
+        parts.append(f'<text x="{x + 18:.0f}" y="{y:.0f}">{markup(clipped(printable(name), 14))}</text>')
+    return svg_file((WIDE, height), f"states of {len(paths)} sequences", "\n".join(parts))
 
 
 def _line_of(values: np.ndarray, top: float) -> str:
@@ -141,7 +128,7 @@ def _line_of(values: np.ndarray, top: float) -> str:
     y = top + (PLOT - 14) * (1 - (values - low) / spread)
     runs = np.split(np.arange(len(values)), np.flatnonzero(np.diff(np.isfinite(values).astype(int))) + 1)
     paths = [" ".join(f"{x[t]:.1f},{y[t]:.1f}" for t in run) for run in runs if np.isfinite(values[run[0]])]
-    return "\n".join(f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.2"/>' for path in paths)
+    return "\n".join(f'<polyline points="{path}" class="s-ink" stroke-width="1.2"/>' for path in paths)
 
 
 def _strip(path: np.ndarray, top: float) -> list[str]:
@@ -149,7 +136,7 @@ def _strip(path: np.ndarray, top: float) -> list[str]:
     cuts = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
     step = (WIDE - LEFT - 10) / len(path)
     return [
-        f'<rect x="{LEFT + a * step:.2f}" y="{top:.1f}" width="{(b - a) * step:.2f}" height="{STRIP:.0f}" '
-        f'fill="{_colour(int(path[a]))}"/>'
+        f'<rect class="f-{class_tone(int(path[a]))}" x="{LEFT + a * step:.2f}" y="{top:.1f}" '
+        f'width="{(b - a) * step:.2f}" height="{STRIP:.0f}"/>'
         for a, b in pairwise(cuts)
     ]
