@@ -515,7 +515,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         table = self._closed(X)
         found = self._fitted.fills(table)
         inputs.warn_of_kept(table)
-        return filled(X, found)
+        return filled(X, found, [spec.key for spec in self._fitted.schema.fields])
 
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
         """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.

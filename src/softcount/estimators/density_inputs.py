@@ -39,7 +39,10 @@ def cells_of(estimator: Any, X: Any, reset: bool) -> tuple[np.ndarray, bool]:
 
 def _is_plain(X: Any) -> bool:
     """Whether X is one column and no table."""
-    return np.ndim(X) == 1 if isinstance(X, (list, tuple)) else len(getattr(X, "shape", ())) == 1
+    try:
+        return np.ndim(X) == 1 if isinstance(X, (list, tuple)) else len(getattr(X, "shape", ())) == 1
+    except ValueError as error:
+        raise DataError("the rows of X have different numbers of cells.") from error
 
 
 def _unwrapped(X: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,17 @@ TEXT = ("str", "string", "large_string[pyarrow]", "string[pyarrow]")
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
-def filled(X: Any, fills: Fills) -> Any:
-    """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given."""
+def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
+    """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given.
+
+    Columns that a model knows by name and X by place, or the other way round, are in the `order` of the model.
+    """
     if not is_table(X):
-        return _filled_array(X, fills)
+        return _filled_array(X, {order.index(key): found for key, found in fills.items() if key in order})
     source = _columns(X)
+    if len(source.keys) == len(order) and not set(source.keys) & set(order):
+        places = {key: source.keys[place] for place, key in enumerate(order)}
+        fills = {places.get(key, key): found for key, found in fills.items()}
     if hasattr(X, "iloc"):
         return _filled_pandas(X, fills, source.keys)
     columns = dict(zip(source.keys, source.table.columns, strict=True))
@@ -42,12 +48,12 @@ def filled(X: Any, fills: Fills) -> Any:
     return type(X)(table) if hasattr(X, "with_columns") else table
 
 
-def _filled_array(X: Any, fills: Fills) -> np.ndarray:
-    out = np.array(X, copy=True)
-    if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind in "US":
+def _filled_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    out = X.toarray() if hasattr(X, "toarray") else np.array(X, copy=True)
+    if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind != "O":
         out = out.astype(object)
     for key, (rows, values) in fills.items():
-        out[rows, int(str(key))] = values
+        out[rows, key] = values
     return out
 
 

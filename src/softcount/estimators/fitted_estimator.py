@@ -183,7 +183,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
             return X  # what a missing document said cannot be made up
         found = fills(fitted, table)
         inputs.warn_of_kept(table)
-        return filled(X, found)
+        return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
     def augment(self, X: Any) -> Any:
         """A frame of every row once per group, with the expected count of that row in that group."""

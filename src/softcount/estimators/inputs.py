@@ -125,7 +125,8 @@ def rows_in(X: Any) -> int | None:
     if hasattr(X, "num_rows"):
         return int(X.num_rows)
     if isinstance(X, Mapping) and X:
-        return len(next(iter(X.values())))
+        first = next(iter(X.values()))
+        return len(first) if hasattr(first, "__len__") else None  # what is no column is refused by its name
     return getattr(X, "n_rows", None)
 
 
@@ -141,7 +142,7 @@ def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
 def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Sorted classes and a code per row, after scikit-learn's checks."""
     rows = rows_in(X)
-    if not hasattr(y, "__arrow_c_stream__") and not hasattr(y, "__arrow_c_array__"):
+    if not any(hasattr(y, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
         y = y if isinstance(y, list) else np.asarray(y)
     shape = np.shape(y)
     if len(shape) == 2 and shape[1] == 1:

@@ -351,7 +351,7 @@ class Multinormal(Family):
         if "freedom" in params:
             nu = params["freedom"][groups]
             noise *= np.sqrt(params["spread"][groups] * nu / rng.chisquare(nu))[:, None]
-        factors = np.linalg.cholesky(params["covariance"])[groups]
+        factors = _factors(params["covariance"])[groups]
         return np.asarray(params["mean"][groups] + np.einsum("nij,nj->ni", factors, noise))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
@@ -552,6 +552,18 @@ def _has_root(matrices: np.ndarray) -> bool:
         return True
     except np.linalg.LinAlgError:
         return False
+
+
+def _factors(covariance: np.ndarray) -> np.ndarray:
+    """Lower triangular factors of covariances, also of numbers whose squares are too small to be told from nothing."""
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        whole = np.where(unit > 0, unit, 1.0)
+        alike = covariance / (whole[:, :, None] * whole[:, None, :])
+        alike = alike + (unit == 0)[:, :, None] * np.eye(unit.shape[-1])
+        return np.asarray(np.linalg.cholesky(alike) * unit[:, :, None])
 
 
 EXAMPLES = (

@@ -99,7 +99,7 @@ def _in_memory(data: Any, steps: str | None) -> Steps:
         return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
     if isinstance(data, np.ndarray) and data.dtype.kind != "O":
         _refuse_array(data)
-    if not hasattr(data, "__iter__"):
+    if not hasattr(data, "__iter__") or hasattr(data, "tocsr"):
         raise DataError(
             f"a {type(data).__name__} holds no sequences. Give a list of them, a column of lists or a file."
         )

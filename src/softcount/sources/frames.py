@@ -142,16 +142,10 @@ def arrow_column(key: Key, column: Any) -> Any:
     """One column as an Arrow array, NaN as missing; numbers mixed with words become text."""
     import pyarrow as pa
 
-    if is_frame(column) and not isinstance(column, np.ndarray):
-        try:
-            return pa.chunked_array(column)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
-            pass
-    elif hasattr(column, "__arrow_array__"):  # an array of pandas, whose whole numbers with gaps are no floats
-        try:
-            return pa.array(column)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
-            pass
+    if (found := _arrow_itself(column)) is not None:
+        return found
+    if not hasattr(column, "__len__") or isinstance(column, (str, bytes)):
+        raise DataError(f"{wording.column(key)} is {wording.cell(column)}. A column is a flat list of cells.")
     values = column if isinstance(column, np.ndarray) else _object_array(column)
     if values.ndim != 1:
         raise DataError(f"{wording.column(key)} has {values.ndim} dimensions. A column is a flat list of cells.")
@@ -165,6 +159,19 @@ def arrow_column(key: Key, column: Any) -> Any:
         return _from_objects(key, values.tolist())
     except UnicodeError as error:
         raise _not_unicode(key, values, error) from None
+
+
+def _arrow_itself(column: Any) -> Any:
+    """A column that can say itself what it is to Arrow; an array of pandas too, whose gaps make floats of integers."""
+    import pyarrow as pa
+
+    make = pa.chunked_array if is_frame(column) else pa.array if hasattr(column, "__arrow_array__") else None
+    if make is None or isinstance(column, np.ndarray):
+        return None
+    try:
+        return make(column)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None
 
 
 def _not_unicode(key: Key, values: np.ndarray, error: UnicodeError) -> DataError:

@@ -105,6 +105,8 @@ def numbers(
     """
     column = flat(column)
     cells = cell_type(column.type)
+    if cells is CellType.NESTED:
+        raise DataError(f"{wording.column(key)} holds nested or binary values, where the model has numbers.")
     if cells is CellType.TEXT:
         found = _spelt_numbers(column, words, key, start, _reader(padded, form))
     else:
