@@ -284,3 +284,20 @@ def test_a_budget_leaves_out_what_comes_too_late(fitted):
     model = sc.Classifier(budget=0.0).fit(frame, label)
     assert arrow(model.selection_)["model"].to_pylist() == ["naive Bayes"]
     assert model.pool_.names == ("naive Bayes",)
+
+
+def test_numbers_are_cut_where_the_classes_change_beside_a_partner():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 4, (1600, 3))
+    y = np.floor(X[:, :2]).sum(axis=1) % 2  # a chequerboard, and a number that has nothing to do with it
+    model = sc.Classifier().fit(X[:800], y[:800])
+    assert model.score(X[800:], y[800:]) > 0.97
+    member = model.pool_.members[model.pool_.names.index("pairs of columns")]
+    for edges in member.cuts.edges[:2]:
+        np.testing.assert_allclose(edges, [1, 2, 3], atol=0.05)
+
+
+def test_folds_of_few_rows_without_a_mistake_do_not_end_the_search():
+    X, y = load_iris(return_X_y=True)
+    model = sc.Classifier().fit(X[40:60], y[40:60])  # told by any column, without a mistake
+    assert len(model.selection_) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,9 +14,14 @@ from softcount.classify.number_scale import NumberScale
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.terms import Terms
+from softcount.table.cuts import by_class
 
 FARTHEST = 6.0
 """Deviations from the mean beyond which a number adds no more to a line."""
+MOST_JOINT = 64
+"""Classes times intervals of a partner within which a number is cut."""
+MOST_EDGES = 20
+"""Cuts of a number beside a partner."""
 MOST_CELLS = 1200
 """Cells of all columns together up to which all pairs of them are counted."""
 
@@ -58,7 +64,52 @@ class Training:
         """The same rows with numbers cut finely enough to be looked at in pairs."""
         cuts = self.cuts.finer(self.rows, self.weights)
         found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
+        if not found.countable or found is self:
+            return self
+        return found.partnered([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
+
+    def partnered(self, numbers: Sequence[int]) -> Training:
+        """The same with some numbers cut where the classes change within the intervals of a partner, if that tells more.
+
+        The partner is the column that tells most of the classes together with the number: on a chequerboard no cut
+        divides the classes, and within a row of it every border does.
+        """
+        before = self.synergy
+        other = {number: self._edges_beside(number, before[number]) for number in numbers if number in before}
+        kept = {number: edges for number, edges in other.items() if 0 < len(edges) <= MOST_EDGES}
+        tried = self._cut_at(kept)
+        if tried is self or not tried.countable:
+            return self
+        after = tried.synergy
+        found = self._cut_at({k: own for k, own in kept.items() if k in after and after[k][1] > before[k][1]})
         return found if found.countable else self
+
+    def _edges_beside(self, number: int, partner: tuple[int, float]) -> np.ndarray:
+        """Where the classes change within the intervals of the partner; nowhere if both together tell no more."""
+        place, told = partner
+        column, beside = self.rows.numbers[:, number], self.codes[:, place]
+        if told <= 0 or self.cuts.sizes[place] * self.classes > MOST_JOINT:
+            return np.zeros(0)
+        known = np.flatnonzero(~np.isnan(column) & (beside > 0))
+        joint = (beside[known] - 1) * self.classes + self.labels[known]
+        return by_class(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)
+
+    def _cut_at(self, edges: Mapping[int, np.ndarray]) -> Training:
+        """The same with some numbers cut elsewhere."""
+        if not edges:
+            return self
+        own = tuple(edges.get(number, before) for number, before in enumerate(self.cuts.edges))
+        sizes = (*(len(cuts) + 1 for cuts in own), *self.cuts.sizes[len(own) :])
+        return replace(self, given_cuts=CutColumns(own, sizes))
+
+    @cached_property
+    def synergy(self) -> dict[int, tuple[int, float]]:
+        """By column, the one that tells most of the classes together with it, and how many nats beyond each alone."""
+        within, over = self.pairs.information()
+        together = within - over
+        np.fill_diagonal(together, -np.inf)
+        columns, best = [column for (column,) in self.terms.columns], together.argmax(axis=1)
+        return {c: (columns[b], float(together[k, b])) for k, (c, b) in enumerate(zip(columns, best, strict=True))}
 
     @cached_property
     def codes(self) -> np.ndarray:

@@ -216,7 +216,7 @@ def _labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[RivalTable, list[A
     if fitted.bag or fitted.schema.texts:
         which = f"column {fitted.schema.texts[0]!r} is text" if fitted.schema.texts else "X is sparse"
         raise DataError(f"{which}, which only naive Bayes reads here. Leave text out: kinds={{column: 'ignore'}}.")
-    labels = reader._codes(X, y)
+    labels = inputs.codes_among(X, y, reader.classes_.tolist())
     data = inputs.checked(reader, X, reset=False)
     with Threads(None) as threads:
         chunks = list(fitted.table(data).chunks(threads.map))
