@@ -69,7 +69,7 @@ class Training:
         return found.partnered([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
 
     def partnered(self, numbers: Sequence[int]) -> Training:
-        """The same with some numbers cut where the classes change within the intervals of a partner, if that tells more.
+        """The same with numbers cut where the classes change within the intervals of a partner, if that tells more.
 
         The partner is the column that tells most of the classes together with the number: on a chequerboard no cut
         divides the classes, and within a row of it every border does.
