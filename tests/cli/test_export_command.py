@@ -47,6 +47,18 @@ def test_a_query_goes_to_standard_output(model: Path) -> None:
     assert code == 0 and out.startswith("-- Scores rows") and out.endswith(";\n") and "MATERIALIZED" not in out
 
 
+def test_a_graph_is_written(model: Path, tmp_path: Path) -> None:
+    import onnxruntime
+
+    code, out, err = run(model, "--to", "onnx", "-o", tmp_path / "m.onnx")
+    assert (code, out) == (0, "") and "m.onnx; checked on 1,000 rows drawn from the model, by onnxruntime" in err
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    assert [(x.name, x.type) for x in session.get_inputs()] == [
+        ("size", "tensor(double)"),
+        ("colour", "tensor(string)"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -14,6 +14,7 @@ EPILOG = """\b
 Examples:
   softcount export adult.sc --to sql --dialect postgres --table people --keep id -o score.sql
   softcount export adult.sc --to sql --dialect sqlite | sqlite3 people.db
+  softcount export adult.sc --to onnx -o adult.onnx
   softcount export asia.sc --to bif -o asia.bif
 
 A query reads the columns of the model from --table and gives a line for every row: the predicted class, then the
@@ -27,7 +28,7 @@ columns can be exported; a column whose density no such program can compute is n
 
 @click.command("export", epilog=EPILOG, short_help="Write a model for other programs.")
 @options.model_argument
-@click.option("--to", "form", required=True, type=click.Choice(["sql", "bif"]), help="What to write.")
+@click.option("--to", "form", required=True, type=click.Choice(["sql", "onnx", "bif"]), help="What to write.")
 @click.option(
     "--dialect", type=click.Choice(DIALECTS), default="duckdb", show_default=True, help="The dialect of a query."
 )
@@ -46,8 +47,13 @@ def command(model: str, form: str, dialect: str, table: str, keep: tuple[str, ..
     if form == "bif":
         _written(found, model, output)
         return
-    from softcount.export.exported import as_sql
+    from softcount.export.exported import as_onnx, as_sql
 
+    if form == "onnx":
+        graph, check = as_onnx(_exporting(found, model))
+        put_bytes(graph.SerializeToString(), output)
+        inform(f"{_wrote(output)}{check}.")
+        return
     text, check = as_sql(_exporting(found, model), dialect, table, [name for one in keep for name in one.split(",")])
     put_bytes(text.encode(), output)
     inform(f"{_wrote(output)}{check}.")

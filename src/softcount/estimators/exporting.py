@@ -39,6 +39,15 @@ class Exporting:
 
         return as_sql(self, dialect, table, [keep] if isinstance(keep, str) else keep)[0]
 
+    def to_onnx(self) -> Any:
+        """An ONNX model: a tensor of rows by one for every column in, `predicted` and `probabilities` out.
+
+        Numbers are doubles with NaN for missing, levels texts. `onnx.save(model.to_onnx(), "model.onnx")` writes it.
+        """
+        from softcount.export.exported import as_onnx
+
+        return as_onnx(self)[0]
+
 
 class ExportingCentres(Exporting):
     """The same of clusters around centres; a query says which centre is nearest."""

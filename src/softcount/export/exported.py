@@ -39,3 +39,12 @@ def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tu
     plan = model._export_plan()
     written = scoring_query(plan, dialect, table, keep)
     return written, checked_query(plan, model._export_rows(), dialect)
+
+
+def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
+    """The graph of a model, and what came of its check."""
+    from softcount.export.onnx_graph import checked_graph, scoring_graph
+
+    plan = model._export_plan()
+    graph = scoring_graph(plan)
+    return graph, checked_graph(plan, model._export_rows(), graph)
