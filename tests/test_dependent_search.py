@@ -84,3 +84,23 @@ def test_a_model_of_blocks_answers_of_single_columns(tmp_path) -> None:
     again = sc.load(tmp_path / "m.sc")
     assert np.allclose(again.predict_proba(frame), found.predict_proba(frame), atol=1e-12)
     assert found.query(of="x", given={"y": 4.0}).mean > found.query(of="x", given={"y": -4.0}).mean
+
+
+def test_pairs_that_ask_for_many_classes_are_named_with_what_few_have() -> None:
+    rng = np.random.default_rng(3)
+    shop = rng.integers(0, 8, 400)
+    frame = {"shop": np.array(list("abcdefgh"))[shop], "price": rng.normal(shop * 4.0, 1.0), "x": rng.normal(size=400)}
+    found = sc.Mixture(random_state=0).fit(frame)
+    assert found.n_components_ > 5
+    said = [note for note in found.notes_ if "depend on each other within fewer" in note]
+    assert len(said) == 1 and "'shop' and 'price'" in said[0] and "n_components=4" in said[0] and "'x'" not in said[0]
+    few = [note for note in sc.Mixture(random_state=0).fit({"price": frame["x"]}).notes_ if "within fewer" in note]
+    assert not few
+
+
+def test_columns_left_out_are_said_in_one_note() -> None:
+    letter = np.array(list("abc") * 60)
+    rng = np.random.default_rng(4)
+    frame = {"letter": letter, "x": rng.normal(size=180), "up": np.char.upper(letter), "first": letter == "a"}
+    said = [note for note in sc.Mixture(random_state=0).fit(frame).notes_ if "follow" in note]
+    assert len(said) == 1 and "'up' from 'letter', 'first' from 'letter'" in said[0]

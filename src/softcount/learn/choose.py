@@ -9,11 +9,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError, DataWarning, warn
 from softcount.learn.correlated_blocks import FEW_CLASSES, correlated_blocks
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
 from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
+from softcount.learn.forcing_pairs import forcing_pairs
 from softcount.learn.groups import Maker, Starts, fit_prepared
 from softcount.learn.learned import Learned, Trial
 from softcount.learn.neighbours import grown, merged
@@ -294,10 +296,26 @@ class NumberSearch:
             said = "interrupted: this is the best of the numbers of classes tried so far."
             warn(said)
             return [said]
-        notes = [*self.said, *self._light()]
+        notes = [*self.said, *self._many(), *self._light()]
         if self.best >= MOST_CLASSES:
             notes.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
         return notes
+
+    def _many(self) -> list[str]:
+        """Why there are more classes than a person looks at, and how much of it a few have."""
+        few = max((number for number in self.fits if 1 < number <= FEW_CLASSES), default=None)
+        if self.best <= FEW_CLASSES or few is None or 1 not in self.trials:
+            return []
+        one, some, all_of_it = (self.trials[number].merit(self.criterion) for number in (1, few, self.best))
+        pairs = forcing_pairs(self.prepared, self.plan, self.fits[few])
+        if not pairs or not np.isfinite(some - one):
+            return []
+        asked = remedies.either(f"n_components={few}", f"--classes {few}")
+        share = 100 * (some - one) / (all_of_it - one)
+        return [
+            f"{self.best} classes are as many as it takes for columns that depend on each other within fewer: "
+            f"{', '.join(pairs)}. {few} have {share:.0f} % of what {self.best} gain over one: {asked} to look at those."
+        ]
 
     def _light(self) -> list[str]:
         """That weights make the rows speak for few: weights that sum to one leave no evidence for classes."""

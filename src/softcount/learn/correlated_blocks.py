@@ -60,14 +60,14 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
         return None
     if not isinstance(prepared.chunks, HeldRows):
         return None
-    classes = _classes(prepared, fitted)
+    classes = classes_of(prepared, fitted)
     numbers, correlated = _of_numbers(prepared, plan, classes)
     levels, dependent = _of_levels(prepared, plan, classes)
     blocks = {block: "multinormal" for block in numbers} | {block: "categorical" for block in levels}
     return CorrelatedBlocks(blocks, (*correlated[:NAMED], *dependent[:NAMED])) if blocks else None
 
 
-def _classes(prepared: Prepared, fitted: Learned) -> np.ndarray:
+def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
     """The likeliest class of every row."""
     compiled = fitted.model.compile(fitted.estimates)
     found = [

@@ -41,12 +41,19 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
         if spec.key in found
     }
     fewer = table.chosen(plans)
-    fewer.notes += [
-        f"column {key!r} follows from {lead!r}, so that both would tell the classes the same: left out "
-        f"({remedies.kind(key, str(table.schema[key].kind))} to keep it)"
-        for key, lead in found.items()
-    ]
+    fewer.notes.append(_said(found, table.schema))
     return prepare(fewer, plan, runner)
+
+
+def _said(found: Mapping[Key, Key], schema: Schema) -> str:
+    """Which columns are left out, all in one note."""
+    key, lead = next(iter(found.items()))
+    kept = remedies.kind(key, str(schema[key].kind))
+    if len(found) == 1:
+        same = "so that both would tell the classes the same"
+        return f"column {key!r} follows from {lead!r}, {same}: left out ({kept} to keep it)"
+    told = ", ".join(f"{key!r} from {lead!r}" for key, lead in found.items())
+    return f"columns that follow from others would tell the classes the same twice: left out {told} ({kept} keeps one)"
 
 
 def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
