@@ -12,7 +12,7 @@ from softcount.run.base import limit_blas
 from softcount.serve.http_application import Served, application
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-KEPT_ALIVE, LAST_ANSWERS = 5, 10
+KEPT_ALIVE, LAST_ANSWERS = 75, 10
 """Seconds that a connection without a request is kept, and that answers have to finish once the end is asked for."""
 
 
