@@ -70,6 +70,13 @@ def refuse_negative(name: str, value: Any) -> None:
         raise DataError(f"{name} must be 0 or more, not {value!r}.")
 
 
+def refuse_half_life(half_life: Any) -> None:
+    """Raise where a half-life is not a number of rows."""
+    number = isinstance(half_life, (int, float, np.number)) and not isinstance(half_life, bool)
+    if half_life is not None and not (number and 0 < half_life < np.inf):
+        raise DataError(f"half_life is a number of rows above 0, or None for no fading, not {half_life!r}.")
+
+
 def missing_words(said: Any) -> tuple[str, ...]:
     """The cells that mean missing: the usual ones, and what an estimator's `missing` adds."""
     if said is not None and not isinstance(said, Iterable):

@@ -21,7 +21,6 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
-from softcount.estimators.streaming import check_half_life
 from softcount.estimators.tree_dependence import (
     check_dependence,
     keep_loaded,
@@ -34,10 +33,9 @@ from softcount.evaluate.learn_model import learn_model
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.decisions import log_of
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.joined import joined, with_classes
+from softcount.learn.joined import faded, joined, with_classes
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
-from softcount.learn.stepwise import faded
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
 from softcount.table import Table, open_table, wording
@@ -245,7 +243,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows what
         drifts.
         """
-        check_half_life(half_life)
+        inputs.refuse_half_life(half_life)
         if self.dependence is not None:
             if half_life is not None:
                 raise DataError("half_life is for columns that are independent given the class: dependence=None.")

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
 
 
-def check_half_life(half_life: Any) -> None:
-    """Raise where a half-life is not a number of rows."""
-    number = isinstance(half_life, (int, float, np.number)) and not isinstance(half_life, bool)
-    if half_life is not None and not (number and 0 < half_life < np.inf):
-        raise DataError(f"half_life is a number of rows above 0, or None for no fading, not {half_life!r}.")
-
-
 class Streaming:
     """What adds `partial_fit` to a mixture."""
 
@@ -72,7 +65,7 @@ class Streaming:
 
     def _check_stream(self, half_life: Any, step: Any) -> None:
         self._check_settings()  # type: ignore[attr-defined]
-        check_half_life(half_life)
+        inputs.refuse_half_life(half_life)
         if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
             raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
         if self.n_components == "average":  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from softcount.table.odd_cells import missing_notes
 from softcount.table.schema import Key
 
 Fit = TypeVar("Fit", bound=Learned)
+FADED = "older rows count for less"
 
 
 def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
@@ -52,3 +53,18 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     return replace(
         fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=None
     )
+
+
+def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
+    """What was learned with its counts faded, as so many more rows come; as it was without a half-life."""
+    if half_life is None:
+        return learned
+    kept = 0.5 ** (rows / half_life)
+    missing = {key: kept * n for key, n in learned.missing.items()}
+    notes = [*(note for note in learned.notes if not note.startswith(FADED)), faded_note(half_life)]
+    return replace(learned, counts=learned.counts * kept, missing=missing, notes=notes)
+
+
+def faded_note(half_life: float) -> str:
+    """What is said where older rows count for less."""
+    return f"{FADED}: half as much after {half_life:,.6g} others."

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.learn.em import climb
+from softcount.learn.joined import FADED, faded_note
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan, climb_facts, degenerate_notes, plug, stopped_notes
 from softcount.learn.user_params import holding
@@ -32,9 +33,7 @@ from softcount.table.schema import Key, Schema
 STEPWISE = (
     "learned in parts by stepwise EM, so this is near to what EM on all rows at once would find, not quite there."
 )
-FADED = "older rows count for less"
 CHOSEN_EARLY = "the number of classes was chosen by the first part alone."
-Fit = TypeVar("Fit", bound=Learned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +123,6 @@ def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
 def _says_nothing(chunk: Chunk) -> bool:
     numbers = np.isnan(chunk.reals).all() and not chunk.codes.any() and not chunk.wide.any()
     return bool(numbers) and all(bag.nnz == 0 for bag in chunk.bags)
-
-
-def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
-    """What was learned with its counts faded, as so many more rows come; as it was without a half-life."""
-    if half_life is None:
-        return learned
-    kept = 0.5 ** (rows / half_life)
-    missing = {key: kept * n for key, n in learned.missing.items()}
-    notes = [*(note for note in learned.notes if not note.startswith(FADED)), faded_note(half_life)]
-    return replace(learned, counts=learned.counts * kept, missing=missing, notes=notes)
-
-
-def faded_note(half_life: float) -> str:
-    """What is said where older rows count for less."""
-    return f"{FADED}: half as much after {half_life:,.6g} others."
 
 
 def _lasting(learned: Learned) -> list[str]:
