@@ -45,7 +45,7 @@ _NAMES = {
 }
 _HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", "load", "read", "read_sequences", *_HOMES]
+__all__ = ["__version__", "load", "read", "read_sequences", "read_sql", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -79,6 +79,24 @@ def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) ->
         path = [Path(file) for file in path]  # files, and no documents
     words, only = ((said,) if isinstance(said, str) else tuple(said) for said in (missing, only_missing))
     return open_table(path, missing=only or with_usual(words), **how)
+
+
+def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = ()) -> Any:
+    """A table of the rows that a query gives, accepted wherever X is.
+
+    `connection` is one of DuckDB's, of ADBC or of any DB-API module; or the path of a SQLite or DuckDB file, or a
+    Postgres address. The query is run once, and its rows are kept in a temporary file while the table is used.
+
+    >>> import sqlite3
+    >>> base = sqlite3.connect(":memory:")
+    >>> _ = base.execute("CREATE TABLE visits (age REAL, town TEXT)")
+    >>> _ = base.executemany("INSERT INTO visits VALUES (?, ?)", [(31.5, "Ulm"), (47.5, None), (28.5, "Bonn")])
+    >>> read_sql("SELECT * FROM visits", base).n_rows
+    3
+    """
+    from softcount.sources.queries import query_source
+
+    return read(query_source(query, connection), missing=missing, only_missing=only_missing)
 
 
 def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:

@@ -5,6 +5,7 @@ Every message says what, where (column, row), what would be right, and what to d
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -49,3 +50,12 @@ def _first_outside() -> int:
         if not file.startswith(HERE):
             return depth
     return 2
+
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+"""Errors of the system that say something has run out."""
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """Whether memory, disk or descriptors have run out: nothing is wrong with the data."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in NO_ROOM)

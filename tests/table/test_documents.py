@@ -223,8 +223,8 @@ def test_names_that_are_no_text_are_read_as_latin_1(tmp_path: Path) -> None:
     assert rows(opened(tmp_path / "mail")) == [("hello", "caf\u00e9", "caf\u00e9/\u00fc")]
 
 
-def test_a_folder_of_tables_is_said_to_be_read_as_documents(tmp_path: Path) -> None:
-    source = opened(write(tmp_path / "data", {"a.csv": b"x,y\n1,2\n", "b.csv": b"x,y\n3,4\n"}))
+def test_a_tar_file_of_tables_is_said_to_be_read_as_documents(tmp_path: Path) -> None:
+    source = opened(tar_of(write(tmp_path / "data", {"a.csv": b"x,y\n1,2\n", "b.csv": b"x,y\n3,4\n"}), tmp_path / "m"))
     assert source.notes == ("each file is read as one document; for a table, name it: a.csv",)
 
 

@@ -47,7 +47,8 @@ def refuse_data(model: str, data: str | None, what: str) -> None:
 class InputFormat:
     """How the cells and lines of DATA are read, and what a document is: None where the content decides.
 
-    `default_unit` is what a document is in a file that is no table, where text is all that the model reads.
+    `default_unit` is what a document is in a file that is no table, where text is all that the model reads. With `sql`
+    DATA is a database, and its rows are those of the query.
     """
 
     missing: tuple[str, ...] = ()
@@ -55,11 +56,12 @@ class InputFormat:
     file: FileFormat = CONTENT_DECIDES
     unit: TextUnit | None = None
     default_unit: TextUnit = "lines"
+    sql: str | None = None
 
     @property
     def is_asked_for(self) -> bool:
         """Whether anything was said of how to read DATA."""
-        return bool(self.missing or self.only_missing or self.file.document or self.unit)
+        return bool(self.missing or self.only_missing or self.file.document or self.unit or self.sql)
 
     def words(self, usual: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The cells that mean missing: the usual ones, or a model's own, and those added; or those asked for alone."""
@@ -106,12 +108,21 @@ def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
     from softcount.sources.detect import from_path, open_source
     from softcount.sources.document_files import LinesSource
 
+    if form.sql is not None:
+        return _asked(data, form.sql)
     if form.unit == "lines":
         encoding = form.file.encoding
         return from_path(
             data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress, encoding))
         )
     return open_source(data, form.words(), form.file, progress)
+
+
+def _asked(database: str, query: str) -> Source:
+    """The rows of a query."""
+    from softcount.sources.queries import query_source
+
+    return query_source(query, database)
 
 
 def _of_lines(path: str, name: str) -> str:
@@ -124,9 +135,10 @@ def _of_lines(path: str, name: str) -> str:
 def may_hold_classes(data: str) -> bool:
     """Whether DATA may be documents in folders, which are their classes, by looking at how it begins."""
     from softcount.sources.archives import is_tar
+    from softcount.sources.table_folders import table_parts
 
     if os.path.isdir(data):
-        return True
+        return not table_parts(data)
     return os.path.isfile(data) and is_tar(data)
 
 
@@ -141,6 +153,8 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
     """
     from softcount.sources.detect import from_path
 
+    if form.sql is not None:
+        return _asked(data, form.sql)
     return from_path(data, partial(_like, fitted, form, progress), form.file.over(fitted.schema.form))
 
 

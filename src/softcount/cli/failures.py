@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import traceback
 
 import click
 
-from softcount.errors import DataError, ModelFileError, SoftcountError
+from softcount.errors import DataError, ModelFileError, SoftcountError, is_shortage
 from softcount.report.plain_text import printable
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
-
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-"""Errors of the system that say something has run out."""
 
 _SCARCE = re.compile(r"can't start new thread|launch worker thread|out of memory|allocate memory|map segment", re.I)
 """What libraries say, by errors of any kind, where there is no memory left."""
@@ -43,13 +39,9 @@ def exit_code(error: Exception) -> int:
         return USAGE
     if isinstance(error, ModelFileError):
         return MODEL
-    if isinstance(error, MemoryError) or _ran_out(error) or _ran_out(error.__cause__) or _is_scarcity(error):
+    if is_shortage(error) or is_shortage(error.__cause__) or _is_scarcity(error):
         return RESOURCES
     return DATA if isinstance(error, DataError | OSError) else INTERNAL
-
-
-def _ran_out(error: BaseException | None) -> bool:
-    return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def _is_scarcity(error: Exception) -> bool:

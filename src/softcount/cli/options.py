@@ -89,6 +89,7 @@ FORMAT_OPTIONS = (
     click.option("--skip-lines", "skip_lines", type=click.IntRange(0), metavar="N", help="Leave out the first lines."),
     click.option("--comment", "comment", metavar="SIGN", help="Leave out lines that begin so."),
     click.option("--file-column", "file_column", metavar="COL", help="A column for the name of a row's file."),
+    click.option("--sql", "sql", metavar="QUERY", help="The rows of a query; DATA is a database (file, URL)."),
     click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document."),
     click.option("--document", "document", is_flag=True, help="The whole of DATA is one document."),
 )
@@ -105,7 +106,9 @@ def format_options(document: bool = False) -> Callable[[Callable[..., None]], Ca
             said = {name: asked.pop(name) for name in FILE_PARTS}
             file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
             unit = unit_of(asked.pop("lines"), asked.pop("document", False))
-            form = InputFormat(asked.pop("missing"), asked.pop("only_missing"), file, unit)
+            form = InputFormat(asked.pop("missing"), asked.pop("only_missing"), file, unit, sql=asked.pop("sql"))
+            if form.sql is not None and unit is not None:
+                raise click.UsageError("--sql is for rows of a table: leave out --lines and --document")
             command(form=form, **asked)
 
         for option in reversed(FORMAT_OPTIONS if document else FORMAT_OPTIONS[:-1]):

@@ -157,3 +157,11 @@ def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
     """Those words for missing that are numbers, as in surveys where -9 means no answer."""
     numbers = (number_of(word) for word in missing)
     return tuple(float(number) for number in numbers if number is not None and math.isfinite(number))
+
+
+def text_bytes(table: Any) -> int:
+    """Bytes of the columns of a table or batch that hold text cell by cell."""
+    import pyarrow.types as types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))

@@ -240,9 +240,9 @@ class Spool(NamedTuple):
         with suppress(OSError):
             os.close(self.handle)
 
-    def remove_with(self, owner: object) -> None:
-        """Delete the copy when its owner is gone, at the latest when Python ends."""
-        weakref.finalize(owner, self.remove)
+    def remove_with(self, owner: object) -> Callable[[], object]:
+        """Delete the copy when its owner is gone, at the latest when Python ends; or when what comes back is called."""
+        return weakref.finalize(owner, self.remove)
 
 
 def spooled(path: str) -> Spool:
@@ -253,6 +253,15 @@ def spooled(path: str) -> Spool:
     if sys.stdin is None:  # closed by the shell
         raise DataError("standard input is closed. Send the data there (softcount ... - < FILE), or name a file.")
     return spool(_plain_blocks(sys.stdin.buffer, "standard input"), "standard input")
+
+
+def _write(handle: int, block: bytes, folder: str) -> None:
+    """Write all of a block; where there is no room, the error says in which folder."""
+    try:
+        while block:
+            block = block[os.write(handle, block) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from None
 
 
 def spool(blocks: Iterator[bytes], name: str) -> Spool:
@@ -269,8 +278,7 @@ def spool(blocks: Iterator[bytes], name: str) -> Spool:
                     f"{name} holds more than {room / 1e9:,.1f} GB, half of what is free in {folder}, where it is kept "
                     "while it is read. Name a file or folder that need not be unpacked, or set TMPDIR to a larger one."
                 )
-            while block:
-                block = block[os.write(handle, block) :]
+            _write(handle, block, folder)
     except BaseException:
         copy.remove()
         raise

@@ -17,7 +17,16 @@ from softcount.sources.csv_rows import RowBytes, padded_columns, rows_before, ru
 from softcount.sources.dialects import HEAD, Dialect, best_delimiter, dialect_of, is_blank_separated, not_utf8
 from softcount.sources.file_format import BLANKS, CONTENT_DECIDES, FileFormat
 from softcount.sources.line_filters import with_single_tabs, without_comments, without_first_lines
-from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for
+from softcount.sources.source import (
+    FEW_ROWS,
+    LOOK_ROWS,
+    Key,
+    Source,
+    TablePiece,
+    Wanted,
+    chunk_rows_for,
+    look_rows_for,
+)
 
 LOOK_BYTES = 48 << 20
 """Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
@@ -55,7 +64,7 @@ class CsvSource(Source):
             raise DataError(f"{file.name} has column names but no rows.")
         self._long = total > FEW_ROWS
         self.n_rows = None if self._long else total
-        self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES)
+        self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES, len(self.keys))
 
     def _blocks(self, quiet: bool = False) -> Iterator[bytes]:
         """The bytes of the file without the lines that are no rows."""
@@ -86,7 +95,7 @@ class CsvSource(Source):
         """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
         total = size = broken = 0
         noted = False
-        for run in self._runs(LOOK_RUN, quiet=True):
+        for run in self._runs(self._look_run, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
             broken += _lines(run.data) - run.n_rows
             if broken and not noted:
@@ -96,12 +105,16 @@ class CsvSource(Source):
         return total, size
 
     def _first_runs(self) -> Iterator[RowBytes]:
-        rows = size = 0
-        for run in self._runs(LOOK_RUN, quiet=True):
+        rows, size, most = 0, 0, min(LOOK_ROWS, look_rows_for(len(self.keys)))
+        for run in self._runs(self._look_run, quiet=True):
             yield run
             rows, size = rows + run.n_rows, size + len(run.data)
-            if size >= LOOK_BYTES or rows >= LOOK_ROWS:
+            if size >= LOOK_BYTES or rows >= most:
                 return
+
+    @property
+    def _look_run(self) -> int:
+        return min(LOOK_RUN, chunk_rows_for(0, columns=len(self.keys)))
 
     def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
         blocks = _after(self._blocks(quiet), self.dialect.skip)

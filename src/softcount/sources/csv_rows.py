@@ -197,7 +197,7 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
 
 def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
     """Which columns hold a number with leading zeros such as 007; None where quotes make that hard to tell."""
-    if compiled and b'"' not in data:
+    if compiled:
         return _padded_compiled(data, delimiter, width)
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
     if b'"' in data:
@@ -206,12 +206,17 @@ def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = 
     return {column for column in _columns_at(letters, found, ord(delimiter)) if column < width} if len(found) else set()
 
 
-def _padded_compiled(data: bytes, delimiter: str, width: int) -> set[int]:
+def _padded_compiled(data: bytes, delimiter: str, width: int) -> set[int] | None:
     from softcount.kernels import padded
 
     found = np.zeros(width, dtype=np.bool_)
     letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
     marks = np.empty(len(letters) - 3, dtype=np.uint8)
+    if b'"' in data:
+        padded.mark_padded(letters, QUOTE, marks)
+        some = marks.any()
+        padded.mark_padded(letters, ord(delimiter), marks)
+        return None if some or marks.any() else set()
     padded.mark_padded(letters, ord(delimiter), marks)
     padded.columns_of(letters, ord(delimiter), marks, found)
     return set(np.flatnonzero(found).tolist())

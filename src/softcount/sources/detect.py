@@ -11,6 +11,8 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources.archives import archive_of
+from softcount.sources.arrow_batches import MAGIC as ARROW
+from softcount.sources.arrow_batches import ArrowFileSource, is_stream, stream_source
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.declared_rows import declared_source
@@ -23,6 +25,7 @@ from softcount.sources.json_rows import json_source
 from softcount.sources.named_parts import part_source
 from softcount.sources.parquet import MAGIC, ParquetSource
 from softcount.sources.source import Source
+from softcount.sources.table_folders import table_parts
 
 
 def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
@@ -41,6 +44,8 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
         return _array_source(data)
     if _is_sparse(data):
         return SparseSource(_counts(data))
+    if is_stream(data):
+        return stream_source(data)
     if is_frame(data):
         return frame_source(data)
     if isinstance(data, Mapping):
@@ -56,8 +61,13 @@ def joined_files(files: Sequence[str], make: Callable[[str, str], Source], form:
 def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
     """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source.
 
-    A pattern stands for all files that match it, and `data.db::table` for a table in a file of several.
+    A pattern stands for all files that match it, a folder of rows for all files in it, and `data.db::table` for a table
+    in a file of several.
     """
+    parts = table_parts(path)
+    if parts:
+        sources = [from_path(part.path, make) for part in parts]
+        return JoinedSource(sources, [part.path for part in parts], form.file_column, [part.said for part in parts])
     files = matching(path)
     if files or form.file_column is not None:
         return joined_files(files or [path], make, form)
@@ -84,6 +94,8 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
         return DocumentsSource(archive, progress=progress)
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return ParquetSource(path, name, progress)
+    if first_bytes(path, len(ARROW)) == ARROW:
+        return ArrowFileSource(path, name)
     found = declared_source(path, name) or json_source(path, name, form.encoding)
     if found is not None:
         found.form = form

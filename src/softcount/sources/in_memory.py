@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.sources import source
-from softcount.sources.arrow_columns import arrow_of
+from softcount.sources.arrow_columns import arrow_of, text_bytes
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty
 
 LOOK_WHOLE = 4_096
@@ -18,6 +18,9 @@ LOOK_WHOLE = 4_096
 
 LONG = {524_288: 131_072, 262_144: 65_536}
 """Rows above which an array, which costs nothing to cut, comes in longer chunks: each costs some 0.2 ms of Python."""
+
+LONG_CELLS, FEWEST = 1 << 23, 1_024
+"""Cells that a chunk of an array may have, 64 MB where they must be converted, and rows that it has anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +92,21 @@ class ArrowSource(Source):
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
         self._refuse_empty()
-        self.chunk_rows = chunk_rows_for(self.table.num_rows, _text_bytes(self.table) / max(1, self.table.num_rows))
+        row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
+        self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
         self._at = {key: place for place, key in enumerate(self.keys)}
 
     def _refuse_empty(self) -> None:
         refuse_empty(self.table.num_rows, len(self.keys))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        return ColumnRows({key: self.table.column(self._at[key]) for key in keys}, 0, source.LOOK_ROWS)()
+        columns = {key: self.table.column(self._at[key]) for key in keys}
+        return ColumnRows(columns, 0, source.look_rows_for(len(self.keys)))()
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
         columns = {key: self.table.column(self._at[key]) for key in wanted}
         for start, count in self.spans():
             yield TablePiece(start, count, ColumnRows(columns, start, count))
-
-
-def _text_bytes(table: Any) -> int:
-    """Bytes of the columns that hold text cell by cell."""
-    import pyarrow.types as types
-
-    tests = (types.is_string, types.is_large_string, types.is_string_view)
-    return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))
 
 
 class ArraySource(Source):
@@ -145,6 +142,8 @@ class DenseSource(ArraySource):
         rows, width = self.array.shape
         self.n_rows, self.keys = rows, list(range(width))
         self.chunk_rows = next((chunk for least, chunk in LONG.items() if rows > least), chunk_rows_for(rows))
+        while self.chunk_rows > FEWEST and self.chunk_rows * width > LONG_CELLS:
+            self.chunk_rows //= 2
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
         return {key: arrow_of(self.array[:LOOK_WHOLE, key]) for key in keys}

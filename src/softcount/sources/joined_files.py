@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.source import LOOK_ROWS, Key, Source, TablePiece, Wanted
+from softcount.sources.arrow_columns import CellType
+from softcount.sources.source import Key, Source, TablePiece, Wanted, look_rows_for
 
 
 def matching(path: str) -> list[str]:
@@ -23,37 +25,59 @@ def matching(path: str) -> list[str]:
     return found
 
 
+Constant = str | int | None
+
+
 @dataclass(frozen=True, slots=True)
 class NamedRows:
-    """What a piece of one file loads, with the name of the file in a column."""
+    """What a piece of one file loads, with what is the same in all its rows in columns of their own."""
 
     load: Callable[[], Mapping[Key, Any]]
-    column: Key | None
-    name: str
+    said: Mapping[Key, Constant]
     count: int
 
     def __call__(self) -> Mapping[Key, Any]:
-        found = dict(self.load())
-        return found if self.column is None else {**found, self.column: _repeated(self.name, self.count)}
+        return {**self.load(), **{key: _repeated(value, self.count) for key, value in self.said.items()}}
 
 
-def _repeated(name: str, count: int) -> Any:
+def _repeated(value: Constant, count: int) -> Any:
     import pyarrow as pa
 
-    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([name]))
+    if not isinstance(value, str):
+        return pa.repeat(pa.scalar(value, pa.int64()), count) if value is not None else pa.nulls(count)
+    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([value]))
+
+
+def _in_column(value: Constant, count: int) -> Any:
+    import pyarrow as pa
+
+    cells = _repeated(value, count)
+    return cells.cast(pa.string()) if isinstance(value, str) else cells
 
 
 class JoinedSource(Source):
-    """The rows of several sources that have the same columns, in whatever order each has them."""
+    """The rows of several sources that have the same columns, in whatever order each has them.
 
-    def __init__(self, sources: Sequence[Source], names: Sequence[str], column: str | None) -> None:
+    `column` is for the name of a row's file; `said` is what else is known of all rows of each.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        names: Sequence[str],
+        column: str | None,
+        said: Sequence[Mapping[str, str | None]] = (),
+    ) -> None:
         first = sources[0]
-        self.sources, self._names, self._column = list(sources), _short(names), column
+        self.sources = list(sources)
+        self._said = _constants(_short(names), column, said)
         for source, name in zip(sources[1:], names[1:], strict=True):
             _refuse_unlike(first, names[0], source, name)
-        if column in first.keys:
-            raise DataError(f"the files have a column {column!r} of their own. Give the column of files another name.")
-        self.keys = [*first.keys, *([] if column is None else [column])]
+        own = list(self._said[0])
+        for key in own:
+            if key in first.keys:
+                raise DataError(f"the files have a column {key!r} of their own. Give the column of files another name.")
+        self.keys = [*first.keys, *own]
         self.named, self.text_file = first.named, all(source.text_file for source in sources)
         self.kinds, self.whys, self.aside = first.kinds, first.whys, first.aside
         self.form, self.delimiter, self.verbatim = first.form, first.delimiter, first.verbatim
@@ -63,39 +87,61 @@ class JoinedSource(Source):
         self.chunk_rows = min(source.chunk_rows for source in sources)
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        import pyarrow as pa
-
-        wanted = [key for key in keys if key != self._column]
+        wanted = [key for key in keys if key not in self._said[0]]
         heads: list[Mapping[Key, Any]] = []
         counts: list[int] = []
         for source in self.sources:
             heads.append(source.head(wanted))
             counts.append(max((len(column) for column in heads[-1].values()), default=source.n_rows or 1))
-            if sum(counts) >= LOOK_ROWS:
+            if sum(counts) >= look_rows_for(len(self.keys)):
                 break
         found = {key: _joined(key, [head[key] for head in heads]) for key in wanted}
-        if self._column in keys:
-            names = zip(self._names, counts, strict=False)
-            found[self._column] = pa.chunked_array([_repeated(name, count).cast(pa.string()) for name, count in names])
+        for key in [key for key in keys if key in self._said[0]]:
+            cells = [_in_column(said[key], count) for said, count in zip(self._said, counts, strict=False)]
+            found[key] = _joined(key, cells)
         return found
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        own = {key: want for key, want in wanted.items() if key != self._column}
-        column = self._column if self._column in wanted else None
+        own = {key: want for key, want in wanted.items() if key not in self._said[0]}
         total = 0
-        for source, name in zip(self.sources, self._names, strict=True):
+        for source, said in zip(self.sources, self._said, strict=True):
+            asked = {key: value for key, value in said.items() if key in wanted}
             for piece in source.pieces(own):
-                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, column, name, piece.n_rows))
+                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, asked, piece.n_rows))
                 total += piece.n_rows
         self.n_rows = total
+
+
+def _constants(
+    names: Sequence[str], column: str | None, said: Sequence[Mapping[str, str | None]]
+) -> list[dict[Key, Constant]]:
+    """What is the same in all rows of each file: its name, where that is asked for, and what its folders say."""
+    keys = list(dict.fromkeys(key for each in said for key in each))
+    cells = {key: [each.get(key) for each in said] for key in keys}
+    typed = {key: _whole(values) for key, values in cells.items()}
+    found: list[dict[Key, Constant]] = []
+    for place, name in enumerate(names):
+        own: dict[Key, Constant] = {key: values[place] for key, values in typed.items()}
+        found.append(own if column is None else {**own, column: name})
+    return found
+
+
+def _whole(values: Sequence[str | None]) -> Sequence[Constant]:
+    """Whole numbers where all values are some; 007 is a name."""
+    known = [value for value in values if value is not None]
+    if not all(re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value) for value in known):
+        return values
+    return [None if value is None else int(value) for value in values]
 
 
 def _joined(key: Key, columns: Sequence[Any]) -> Any:
     """The first cells of a column in all files, of one type."""
     import pyarrow as pa
 
-    parts = [pa.chunked_array(column) if isinstance(column, pa.Array) else column for column in columns]
-    kinds = {part.type for part in parts}
+    parts = [pa.chunked_array([column]) if isinstance(column, pa.Array) else column for column in columns]
+    kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
+    if len(kinds) == 1:
+        parts = [part.cast(next(iter(kinds))) for part in parts]
     if len(kinds) > 1:
         try:
             parts = [part.cast(pa.float64()) for part in parts]
@@ -112,6 +158,18 @@ def _refuse_unlike(first: Source, name: str, source: Source, other: str) -> None
         raise DataError(
             f"{other} {' and '.join(said)}, compared with {name}. Files of one table have the same columns."
         )
+
+    for key, cells in first.types.items():
+        own = source.types.get(key, cells)
+        if own != cells and not {own, cells} <= _ALIKE:
+            raise DataError(
+                f"{wording.column(key)} of {other} holds {own}, where that of {name} holds {cells}. Files of one table "
+                "have the same types: write it again, or leave it out of both."
+            )
+
+
+_ALIKE = {CellType.WHOLE, CellType.FLOAT, CellType.EMPTY}
+"""Cells that may stand in one column."""
 
 
 def _without(source: Source, other: Source) -> list[Key]:

@@ -12,12 +12,14 @@ from softcount.sources import wording
 from softcount.sources.bytestream import first_bytes
 from softcount.sources.frames import columns_source
 from softcount.sources.in_memory import ArrowSource
+from softcount.sources.queries import query_source
+from softcount.sources.source import Source
 
 MARK = "::"
 SQLITE, ZIP = b"SQLite format 3\0", b"PK\x03\x04"
 
 
-def part_source(path: str) -> ArrowSource | None:
+def part_source(path: str) -> Source | None:
     """The source of a table that a file holds, or of the only one where none is named; None for any other file."""
     file, mark, part = path.rpartition(MARK)
     if not mark or not os.path.isfile(file):
@@ -55,7 +57,7 @@ def _columns(names: Sequence[Any], rows: Iterable[Sequence[Any]], what: str) -> 
     )
 
 
-def _database(file: str, part: str) -> ArrowSource:
+def _database(file: str, part: str) -> Source:
     import sqlite3
     from urllib.parse import quote
 
@@ -65,8 +67,8 @@ def _database(file: str, part: str) -> ArrowSource:
             names = sorted(name for (name,) in base.execute(kinds))
             table = _chosen(file, part, names, "table")
             # The name is one of the file's own; a quote inside it is doubled, as SQL has it.
-            found = base.execute('SELECT * FROM "{}"'.format(table.replace('"', '""')))
-            return _columns([column[0] for column in found.description], found, f"table {table!r} of {file}")
+            quoted = table.replace('"', '""')
+            return query_source(f'SELECT * FROM "{quoted}"', base, f"table {table!r} of {file}")
     except sqlite3.Error as error:
         raise DataError(f"{file} cannot be read as a database: {error}.") from None
 

@@ -1,20 +1,28 @@
-"""Parquet files, read row group by row group."""
+"""Parquet files, read row group by row group; a large one column by column, through a temporary file."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from softcount.errors import DataError
+from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.arrow_columns import CellType, cell_type
+from softcount.sources.arrow_spool import ArrowSpool
 from softcount.sources.bytestream import Progress, UnchangingFile
 from softcount.sources.frames import drop_index
 from softcount.sources.in_memory import ColumnRows
-from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty
+from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for, refuse_empty
 
 MAGIC = b"PAR1"
 BATCH = 32_768
+
+BUFFER = 1 << 16
+"""Bytes of a column that are read at a time: without, all that a row group has of it is read at once."""
+PAGE = 2 << 20
+"""Bytes that a column is unpacked to at most before its first rows come: a page, and the values that pages refer to."""
+GROUP_BYTES = 64 << 20
+"""Bytes of all columns of a row group that are unpacked at once."""
 
 
 class ParquetSource(Source):
@@ -28,10 +36,11 @@ class ParquetSource(Source):
             self.n_rows = file.metadata.num_rows
             row_bytes = _text_bytes(file.metadata)
         self._types = dict(zip(schema.names, schema.types, strict=True))
+        self.types = {key: cell_type(kind) for key, kind in self._types.items()}
         self.keys = list(schema.names)
         source.refuse_repeated(self.keys)
         refuse_empty(self.n_rows, len(self.keys))
-        self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes)
+        self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes, columns=len(self.keys))
 
     def _opened(self, coded: tuple[str, ...] = ()) -> Any:
         import pyarrow as pa
@@ -40,9 +49,9 @@ class ParquetSource(Source):
         how = {"read_dictionary": list(coded), "page_checksum_verification": True}
         try:
             # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
-            return pq.ParquetFile(self.file.path, pre_buffer=False, **how)
+            return pq.ParquetFile(self.file.path, pre_buffer=False, buffer_size=BUFFER, **how)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._broken(error) from None
+            raise (error if is_shortage(error) else self._broken(error)) from None
 
     def _broken(self, error: Exception) -> DataError:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -55,18 +64,38 @@ class ParquetSource(Source):
         coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
         with self.file.unchanged(), self._opened(coded) as file:
             try:
-                yield from file.iter_batches(batch_size=rows, columns=keys, use_threads=False)
+                for groups, sizes in _at_once(file.metadata, keys):
+                    yield from self._rows_of(file, groups, sizes, rows)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise self._broken(error) from None
+                raise (error if isinstance(error, DataError) or is_shortage(error) else self._broken(error)) from None
+
+    def _rows_of(self, file: Any, groups: list[int], sizes: dict[str, int], rows: int) -> Iterator[Any]:
+        """The rows of some row groups; of one that is too large to be unpacked at once, some columns after others."""
+        blocks = _column_blocks(sizes)
+        if sum(sizes.values()) <= GROUP_BYTES or len(blocks) == 1:
+            yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
+            return
+        kept = []
+        for block in blocks:
+            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
+            kept.append(ArrowSpool(batches, self.file.name))
+        for tables in zip(*(rechunked(spool.batches(), rows) for spool in kept), strict=True):
+            columns = {key: table.column(key) for table in tables for key in table.column_names}
+            yield from _table_of(columns).to_batches()
+        for spool in kept:
+            spool.remove()
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
         import pyarrow as pa
 
         flat = [key for key in keys if cell_type(self._types[key]) is not CellType.NESTED]
         columns: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
-        if flat:
-            first = next(rechunked(self._batches(flat, BATCH), min(source.LOOK_ROWS, self.n_rows or 1)))
-            columns.update({key: first.column(key) for key in flat})
+        most = min(look_rows_for(len(self.keys)), self.n_rows or 1)
+        with self.file.unchanged(), self._opened() as file:
+            blocks = _column_blocks(_sizes(file.metadata, 0, flat))
+        for block in blocks:  # some columns at a time: they are unpacked as far as their pages go
+            first = next(rechunked(self._batches(block, min(BATCH, most)), most))
+            columns.update({key: first.column(key) for key in block})
         return columns
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
@@ -92,6 +121,55 @@ def _text_bytes(metadata: Any) -> float:
     columns = (group.column(place) for place in range(group.num_columns))
     text: int = sum(column.total_uncompressed_size for column in columns if column.physical_type == "BYTE_ARRAY")
     return text / max(1, int(group.num_rows))
+
+
+def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
+    """Bytes that each of these columns takes while a row group is read; nested ones by the name of the whole."""
+    found = dict.fromkeys(keys, 0)
+    if metadata.num_row_groups:
+        own = metadata.row_group(group)
+        for column in (own.column(place) for place in range(own.num_columns)):
+            name = column.path_in_schema
+            key = name if name in found else name.partition(".")[0]
+            if key in found:
+                found[key] += min(column.total_uncompressed_size, PAGE)
+    return found
+
+
+def _at_once(metadata: Any, keys: Sequence[str]) -> Iterator[tuple[list[int], dict[str, int]]]:
+    """Row groups that are read together, small neighbours or a large one, and the bytes of the columns of that."""
+    held: list[int] = []
+    small = dict.fromkeys(keys, 0)
+    for group in range(metadata.num_row_groups):
+        own = _sizes(metadata, group, keys)
+        if sum(own.values()) > GROUP_BYTES:
+            if held:
+                yield held, small
+            yield [group], own
+            held = []
+        else:
+            held.append(group)
+    if held:
+        yield held, small
+
+
+def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Columns in lots that are small enough to be unpacked at once."""
+    lots: list[list[str]] = []
+    room = 0
+    for key, size in sizes.items():
+        if not lots or size > room:
+            lots.append([])
+            room = GROUP_BYTES
+        lots[-1].append(key)
+        room -= size
+    return lots
+
+
+def _table_of(columns: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(list(columns.values()), names=list(columns))
 
 
 def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:

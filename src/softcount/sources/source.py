@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from softcount.errors import DataError
+from softcount.sources.arrow_columns import CellType
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 
 Key = Hashable
@@ -22,16 +23,28 @@ LOOK_ROWS = FEW_ROWS
 CHUNK_TEXT = 8 << 20
 """Bytes of text that a chunk may hold: a document of one kilobyte becomes two of counts."""
 
+CHUNK_CELLS = 1 << 21
+"""Cells that a chunk may have, 16 MB of numbers: 32,768 rows of 64 columns, 1,024 of 2,000."""
 
-def chunk_rows_for(n_rows: int, row_bytes: float = 0.0, most: int = CHUNK_TEXT) -> int:
+LOOK_CELLS = 1 << 23
+"""Cells that are looked at to decide the kinds of columns: all of `LOOK_ROWS` up to 128 columns."""
+
+
+def chunk_rows_for(n_rows: int, row_bytes: float = 0.0, most: int = CHUNK_TEXT, columns: int = 0) -> int:
     """Rows per chunk: fixed by the table alone, so that no batching or thread count changes a sum.
 
-    Its length says how many; where rows are of so many bytes that a chunk would have more than `most`, there are fewer.
+    Its length says how many; where rows are of so many bytes that a chunk would have more than `most`, or of so many
+    columns that it would have more than `CHUNK_CELLS` cells, there are fewer.
     """
     rows = 4_096 if n_rows <= FEW_ROWS else 32_768
-    while rows > 64 and rows * row_bytes > most:
+    while rows > 64 and (rows * row_bytes > most or rows * columns > CHUNK_CELLS):
         rows //= 2
     return rows
+
+
+def look_rows_for(columns: int) -> int:
+    """Rows that are looked at to decide the kinds of so many columns."""
+    return min(LOOK_ROWS, max(1_024, LOOK_CELLS // max(1, columns)))
 
 
 class Wanted(NamedTuple):
@@ -60,7 +73,8 @@ class Source:
     `kinds` are what columns are whatever their cells show, and `whys` the reason to give. Columns `aside` are no
     features unless declared so. `default_target` is what to predict where nobody said. `files` are those that the rows
     are, where each is one. In a `verbatim` source no cell is missing but null and NaN, unless somebody says which are.
-    `form` is how its owner says it is to be read, and `delimiter` what parts the cells of a text file.
+    `form` is how its owner says it is to be read, and `delimiter` what parts the cells of a text file. `types` are
+    what the cells of columns are, where that is written down.
     """
 
     keys: list[Any]
@@ -77,6 +91,7 @@ class Source:
     verbatim: bool = False
     form: FileFormat = CONTENT_DECIDES
     delimiter: str | None = None
+    types: Mapping[Key, CellType] = MappingProxyType({})
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         """These columns of the first rows, as Arrow arrays."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, flat, floats_of
+from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, filled, flat, floats_of
 from softcount.table.cell_forms import CellForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
 from softcount.table.find_form import NO_HABITS, CellHabits, form_of
@@ -79,7 +79,8 @@ def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     if cells is CellType.NESTED:
         return Facts(key, cells, len(column), 0, 0)
     if cells in (CellType.TEXT, CellType.TRUTH):
-        return _running_facts(key, column, words) or _cell_facts(key, column, words, meant)
+        plain = _plain_facts(key, column, words, meant)
+        return plain or _running_facts(key, column, words) or _cell_facts(key, column, words, meant)
     coded = pa.types.is_dictionary(column.type)
     facts = number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
     if cells is CellType.TIME:
@@ -114,6 +115,26 @@ def count_distinct(values: np.ndarray) -> int:
     if high - low < FEW_BINS:
         return int(np.count_nonzero(np.bincount((values - low).astype(np.int64))))
     return len(np.unique(values))
+
+
+def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts | None:
+    """Facts of cells of text that are plain numbers, all of them: what `_cell_facts` finds, cell by cell, in a tenth.
+
+    None of others, and where a number may be a word for missing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not text or words.numbers or meant.habits.decimal == ",":
+        return None
+    if not pc.all(pc.match_substring_regex(column, PLAIN), min_count=1).as_py():
+        return None
+    values = filled(column.cast(pa.float64()))
+    if not np.isfinite(values).any():
+        return None
+    facts = number_facts(key, values, CellType.TEXT)
+    return facts if meant.levels or not words.usual else _with_marks(facts)
 
 
 def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:

@@ -1,7 +1,7 @@
 """What a table's columns look like, for those who look at a model later: a pass over the rows, in little memory.
 
-Counts are of rows, whatever they weigh, and are exact. Quantiles are exact up to `MOST_KEPT` rows; of longer tables
-they are those of a random part, which depends on the rows' numbers alone.
+Counts are of rows, whatever they weigh, and are exact. Quantiles are exact up to `MOST_KEPT` rows, or fewer of many
+columns; of longer tables they are those of a random part, which depends on the rows' numbers alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 
 MOST_KEPT = 50_000
-"""Rows whose numbers are kept to find quantiles."""
+"""Rows whose numbers are kept to find quantiles, of up to 80 columns."""
+MOST_CELLS, FEWEST_KEPT = 4_000_000, 1_000
+"""Numbers that are kept at most, 32 MB; fewer rows of more columns, but so many in any case."""
 MOST_COMPARED = 1_000_000
 """Rows up to which copies are counted: eight bytes of each are kept."""
 MOST_LEVELS_KEPT = 1_000
@@ -89,6 +91,8 @@ class _RunningSummary:
         self.missing = np.zeros(len(self.fields), dtype=np.int64)
         self.holes = np.zeros((len(self.fields),) * 2) if len(self.fields) <= MOST_HOLES else None
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+        numbers = sum(not x.kind.coded for x in self.fields)
+        self.most = min(MOST_KEPT, max(FEWEST_KEPT, MOST_CELLS // max(1, numbers)))
         self.limit = np.uint64(2**64 - 1)
         self.marks: list[np.ndarray] | None = []
 
@@ -125,7 +129,7 @@ class _RunningSummary:
         hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
         rows = np.flatnonzero(hashes <= self.limit)
         self.kept.append((hashes[rows], self._numbers(chunk, rows)))
-        while sum(len(part) for part, _ in self.kept) > MOST_KEPT:
+        while sum(len(part) for part, _ in self.kept) > self.most:
             self.limit //= np.uint64(2)
             self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
 

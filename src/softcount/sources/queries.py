@@ -1,0 +1,178 @@
+"""Rows of a query: from DuckDB, over ADBC, or from any database that Python's DB-API reaches.
+
+A query is run once; its rows go to a temporary file as they come, so that they can be read as often as learning asks
+and are the same each time, whatever is written to the database meanwhile.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import os
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from importlib import import_module
+from typing import Any
+
+from softcount.errors import DataError
+from softcount.sources import source
+from softcount.sources.arrow_batches import SpooledSource, duckdb_reader
+from softcount.sources.arrow_columns import text_of
+from softcount.sources.bytestream import first_bytes
+
+ROWS = 16_384
+"""Rows that are fetched at a time."""
+
+SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
+DUCKDB_AT = 8
+"""Where a file of DuckDB says that it is one."""
+
+NO_TABLE = "the query gives no table. Give one that answers with rows: SELECT ... FROM ..."
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def query_source(query: str, connection: Any, name: str = "the query") -> SpooledSource:
+    """The rows of a query; the connection stays open. A path or an address is connected to and closed again."""
+    if isinstance(connection, str | os.PathLike):
+        with closing(connected(os.fspath(connection))) as own:
+            return query_source(query, own)
+    if not isinstance(query, str) or not query.strip():
+        raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
+    try:
+        with closing(_batches(query, connection)) as batches:  # its cursor is closed before the connection may be
+            return SpooledSource(batches, name)
+    except Exception as error:
+        if _is_database_error(error):
+            raise DataError(f"the database refused the query: {_one_line(error)}.") from None
+        raise
+
+
+def _is_database_error(error: Exception) -> bool:
+    """Whether it is one of the errors that the DB-API knows, which every driver has for itself."""
+    return any(kind.__name__ == "Error" and kind.__module__ != "builtins" for kind in type(error).__mro__) and (
+        not isinstance(error, DataError)
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _batches(query: str, connection: Any) -> Generator[Any, None, None]:
+    if _is_duckdb(connection):
+        answer = connection.sql(query)
+        if answer is None:
+            raise DataError(NO_TABLE)
+        reader = duckdb_reader(answer)
+        source.refuse_repeated(reader.schema.names)
+        yield from (batch for batch in reader if batch.num_rows)
+        return
+    with closing(_cursor(connection)) as cursor:
+        cursor.execute(query)
+        if hasattr(cursor, "fetch_record_batch"):  # ADBC
+            reader = cursor.fetch_record_batch()
+            source.refuse_repeated(reader.schema.names)
+            yield from (batch for batch in reader if batch.num_rows)
+            return
+        if cursor.description is None:
+            raise DataError(NO_TABLE)
+        names = [str(column[0]) for column in cursor.description]
+        source.refuse_repeated(names)
+        while rows := cursor.fetchmany(ROWS):
+            yield _batch(names, rows)
+
+
+def _is_duckdb(connection: Any) -> bool:
+    return type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+
+
+def _cursor(connection: Any) -> Any:
+    """A cursor that fetches as it goes; psycopg's own fetches everything at once unless it has a name."""
+    if not hasattr(connection, "cursor"):
+        connection = getattr(connection, "connection", connection)  # SQLAlchemy's
+    if not hasattr(connection, "cursor"):
+        raise DataError(
+            f"a {type(connection).__name__} is no connection to a database. Give what `connect` gives, a path to a "
+            "file of SQLite or DuckDB, or the address of a Postgres database."
+        )
+    if type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2"):
+        return connection.cursor(name="softcount")
+    return connection.cursor()
+
+
+def _batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
+    import pyarrow as pa
+
+    columns = [_column(name, cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)]
+    return pa.record_batch(columns, names=list(names))
+
+
+def _column(name: str, cells: Sequence[Any]) -> Any:
+    """Cells as they come from a database: of one type each, and otherwise as text."""
+    import pyarrow as pa
+
+    cells = [_plain(cell) for cell in cells]
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds <= {str}:
+        return text_of(cells) if kinds else pa.nulls(len(cells))
+    if kinds <= {int, float} and float in kinds:
+        return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
+    try:
+        return pa.array(cells)
+    except (pa.ArrowException, OverflowError, TypeError):
+        if kinds <= {int, float, bool}:
+            return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
+        return text_of([None if cell is None else str(cell) for cell in cells])
+
+
+_AS_THEY_ARE = (str, bool, int, float, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, bytes)
+
+
+def _plain(cell: Any) -> Any:
+    """A cell of a type that Arrow knows: decimals as numbers, what it does not know as it is spelt."""
+    if cell is None or isinstance(cell, _AS_THEY_ARE):
+        return cell
+    if isinstance(cell, decimal.Decimal):
+        return float(cell)
+    return bytes(cell) if isinstance(cell, memoryview) else cell if isinstance(cell, list | dict) else str(cell)
+
+
+# -- databases by their path or address
+
+
+def connected(database: str) -> Any:
+    """A connection to a file of SQLite or DuckDB, read only, or to a Postgres database."""
+    if database.startswith(POSTGRES):
+        return _postgres(database)
+    begins = first_bytes(database, DUCKDB_AT + len(DUCKDB))
+    if begins.startswith(SQLITE[: len(begins)]) and begins:
+        import sqlite3
+        from urllib.parse import quote
+
+        return sqlite3.connect(f"file:{quote(os.path.abspath(database))}?mode=ro", uri=True)
+    if begins[DUCKDB_AT:] == DUCKDB:
+        try:
+            import duckdb
+        except ImportError:
+            raise DataError(f'{database} is a file of DuckDB: pip install "softcount[sql]"') from None
+        try:
+            return duckdb.connect(database, read_only=True)
+        except duckdb.Error as error:
+            raise DataError(f"{database} cannot be opened: {_one_line(error)}.") from None
+    raise DataError(
+        f"{database} is no database that is known: a file of SQLite or DuckDB, or postgresql://USER@HOST/NAME."
+    )
+
+
+def _postgres(address: str) -> Any:
+    """By ADBC where it is installed, which hands over Arrow; otherwise by psycopg."""
+    for name in ("adbc_driver_postgresql.dbapi", "psycopg", "psycopg2"):
+        try:
+            driver = import_module(name)
+        except ImportError:
+            continue
+        try:
+            return driver.connect(address)
+        except driver.Error as error:
+            raise DataError(f"the Postgres database cannot be reached: {_one_line(error)}.") from None
+    raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
