@@ -33,11 +33,31 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+class PagePool:
+    """Pages that are open, by how they were opened: those that nobody uses are turned to the next address."""
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+        self.free: dict[str, list[OpenedPage]] = {}
+
+    def taken(self, how: dict[str, Any]) -> OpenedPage:
+        free = self.free.setdefault(repr(sorted(how.items())), [])
+        return free.pop() if free else OpenedPage(self.browser, how)
+
+    def given_back(self, page: OpenedPage, how: dict[str, Any]) -> None:
+        self.free[repr(sorted(how.items()))].append(page)
+
+
+@pytest.fixture(scope="session")
+def page_pool(browser: Any) -> PagePool:
+    return PagePool(browser)
+
+
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., OpenedPage]]:
+def opened(page_pool: PagePool, tmp_path: Path) -> Iterator[Callable[..., OpenedPage]]:
     """What opens a page from its HTML or address; afterwards it must have asked nothing of any other place and failed
     nowhere, unless the test says otherwise by emptying what was recorded."""
-    pages: list[OpenedPage] = []
+    pages: list[tuple[OpenedPage, dict[str, Any]]] = []
 
     def opening(html: str | None = None, address: str | None = None, part: str = "", **how: Any) -> OpenedPage:
         if html is not None:
@@ -45,14 +65,14 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., OpenedPage]]:
             file.write_text(html, encoding="utf-8")
             address = file.as_uri()
         assert address is not None
-        pages.append(OpenedPage(browser, address, part, how))
-        return pages[-1]
+        pages.append((page_pool.taken(how), how))
+        return pages[-1][0].turned_to(address, part)
 
     yield opening
-    for page in pages:
-        page.close()
-        assert page.strange == []
-        assert page.failures == []
+    for page, how in pages:
+        page_pool.given_back(page, how)
+    for page, _ in pages:
+        page.checked()
 
 
 @pytest.fixture(scope="session")
@@ -64,14 +84,12 @@ def explored_pages(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         if name not in pages:
             file = tmp_path_factory.mktemp("explored") / "page.html"
             file.write_text(MODELS[name]().model.explore().html, encoding="utf-8")
-            pages[name] = OpenedPage(browser, file.as_uri(), "", {}).ready()
+            pages[name] = OpenedPage(browser, {}).turned_to(file.as_uri()).ready()
         return pages[name]
 
     yield opening
     for page in pages.values():
-        page.close()
-        assert page.strange == []
-        assert page.failures == []
+        page.checked()
 
 
 @pytest.fixture(scope="session")

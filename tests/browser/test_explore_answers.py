@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from scipy.stats import norm
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
 from softcount.estimators.result_frames import arrow_of as arrow
+from softcount.explore import explored as page_of
+from softcount.explore.pool_document import pool_document
 from softcount.run.base import AtOnce
 
 
@@ -156,19 +159,14 @@ def test_calibrated_probabilities_are_those_of_predict(way: str, classes: int, o
 
 def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> None:
     """By every way that a classifier may choose, each the only member of a pool and all together."""
-    from dataclasses import replace
-
-    from softcount.explore import explored
-
-    model = MODELS["all_ways"]().model
-    rows = random_rows(MODELS["all_ways"]().rows, 200, seed=9)
-    pool = model.fitted_.pool
+    fitted = MODELS["all_ways"]().model.fitted_
+    rows, pool = random_rows(MODELS["all_ways"]().rows, 200, seed=9), fitted.pool
+    whole, table, evidences = page_of(fitted), fitted.table(rows), []
     for kept in [*range(len(pool.members)), slice(None)]:
         chosen = slice(kept, kept + 1) if isinstance(kept, int) else kept
         some = replace(pool, members=pool.members[chosen], weights=pool.weights[chosen], names=pool.names[chosen])
-        fitted = replace(model.fitted_, pool=some)
-        page = opened(explored(fitted).html).ready()
-        evidences = [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
+        changed = replace(fitted, pool=some)
+        page = opened(replace(whole, document=whole.document | {"pool": pool_document(changed)}).html).ready()
+        evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)
-        expected = fitted.proba(fitted.table(rows), AtOnce())
-        assert np.abs(np.array(found) - expected).max() < TOLERANCE
+        assert np.abs(np.array(found) - changed.proba(table, AtOnce())).max() < TOLERANCE

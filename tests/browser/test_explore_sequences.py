@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import softcount as sc
 from asked_pages import COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, random_rows
 from softcount.fitted.answers import Answer
@@ -58,18 +59,22 @@ def test_any_step_from_any_others_is_the_sum_over_all_sequences(kind: str, explo
             assert np.abs(np.array(shown) - expected).max() < TOLERANCE
 
 
+def named_cells(part: pd.DataFrame) -> dict[str, Any]:
+    """The cells of all steps under the names that they have on the page."""
+    rows = enumerate(part.to_dict("records"), 1)
+    return {f"{name} {step}": cell for step, row in rows for name, cell in row.items()}
+
+
 def test_hidden_states_and_what_they_show_are_those_of_the_library(explored_pages: Any) -> None:
     explored, page = MODELS["hidden_states"](), explored_pages("hidden_states")
     model, variables = explored.model, variables_of(page)
     steps = sum(variable["name"].startswith("state ") for variable in variables)
     rows = random_rows(explored.rows, 1000 * steps, seed=3)
     parts = [rows[at * steps : (at + 1) * steps].reset_index(drop=True) for at in range(1000)]
-    evidences = [
-        as_evidence(variables, {f"{name} {at + 1}": cell for at, row in part.iterrows() for name, cell in row.items()})
-        for part in parts
-    ]
+    evidences = [as_evidence(variables, named_cells(part)) for part in parts]
     found = asked(page, COLUMNS, evidences)
-    expected = model.predict_proba([part.astype({"heat": float, "calls": float}) for part in parts])
+    whole = rows.astype({"heat": float, "calls": float}).assign(sequence=np.repeat(np.arange(1000), steps))
+    expected = model.predict_proba(sc.read_sequences(whole, sequence="sequence"))
     names = {variable["name"]: place for place, variable in enumerate(variables)}
     states = np.array([[own[names[f"state {at + 1}"]] for at in range(steps)] for own in found])
     assert np.abs(states - np.array(expected)).max() < TOLERANCE

@@ -50,9 +50,10 @@ def report(name: str) -> str:
 
 @pytest.mark.parametrize("name", list(REPORTS))
 def test_a_report_opens_without_scripts_light_and_dark(opened: Any, name: str) -> None:
+    page = opened(report(name), java_script_enabled=False).page
     for width, scheme in ((1280, "light"), (390, "dark")):
-        how = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}, "java_script_enabled": False}
-        page = opened(report(name), **how).page
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
         assert page.locator("h1").count() == 1
         assert page.locator("svg").first.is_visible()
         wide = page.locator("main").bounding_box()["width"]
@@ -71,8 +72,10 @@ def test_nothing_sticks_out_and_numbers_open_by_keyboard(opened: Any, name: str)
 
 @pytest.mark.parametrize("name", ["naive Bayes", "mixture", "network", "hostile"])
 def test_a_report_has_no_serious_fault_for_readers_of_any_kind(opened: Any, axe: str, name: str) -> None:
-    for scheme in ("light", "dark"):
-        assert opened(report(name), color_scheme=scheme).grave_faults(axe) == []
+    page = opened(report(name))
+    assert page.grave_faults(axe) == []
+    page.page.emulate_media(color_scheme="dark")  # which changes colours alone
+    assert page.grave_faults(axe, ["color-contrast"]) == []
 
 
 def test_a_report_prints(opened: Any, tmp_path: Path) -> None:

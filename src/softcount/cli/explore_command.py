@@ -73,7 +73,7 @@ def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePag
 
         classes = centre_classes(found.centres, found.names)
         rows = None if data is None else library.open_like(classes, data, form)
-        return explored(classes, model, rows, (NOTE,)), None
+        return explored(classes, model, rows, NOTE), None
     rows = None if data is None else library.open_like(fitted, data, form)
     if not isinstance(fitted, Fitted):
         return explored(fitted, model, rows), None

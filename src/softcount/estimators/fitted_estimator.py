@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -245,7 +247,8 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         fitted, table = self._closed(X)
         labels = None if fitted.classes is None else self._label_places(X, y)
         with Threads(self.n_jobs) as threads:
-            rows = given_rows(fitted, table, threads, X if isinstance(X, str) else "the table given", labels)
+            name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
+            rows = given_rows(fitted, table, threads, name, labels)
         return reported(fitted, rows, redact)
 
     def _label_places(self, X: Any, y: Any) -> np.ndarray | None:

@@ -16,7 +16,7 @@ def explored_centres(model: Any, rows: Any = None, **how: Any) -> Any:
     from softcount.fitted.centre_classes import NOTE, centre_classes
 
     classes = centre_classes(model.found_, centre_keys(model))
-    return explored(classes, rows=None if rows is None else classes.table(rows), notes=(NOTE,), **how)
+    return explored(classes, rows=None if rows is None else classes.table(rows), note=NOTE, **how)
 
 
 def centre_keys(model: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -68,12 +67,16 @@ class ExplorePage:
             file.write(found)
 
 
-def explored(model: Any, name: str = "model.sc", rows: Any = None, notes: Sequence[str] = ()) -> ExplorePage:
-    """The page of a fitted model; `name` is the file it is kept in, the first of `rows` can be loaded in the page."""
+def explored(model: Any, name: str = "model.sc", rows: Any = None, note: str = "") -> ExplorePage:
+    """The page of a fitted model; `name` is the file it is kept in, the first of `rows` can be loaded in the page.
+
+    A `note` says what the model stands for, where it is not itself what the file holds, and `query` does not know it.
+    """
     from softcount.explore.given_rows import given_rows
 
     document = document_of(model)
-    document["notes"] = [*notes, *document["notes"]]
+    if note:
+        document |= {"notes": [note, *document["notes"]], "elsewhere": False}
     held = None if rows is None else given_rows(model, rows)
     return ExplorePage(f"Explore {Path(name).stem}", document, name, held)
 

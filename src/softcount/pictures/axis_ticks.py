@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
 
@@ -33,3 +34,17 @@ def tick_text(value: float) -> str:
     ('0.2', '1.5e+06', '-3')
     """
     return f"{value:.6g}" if abs(value) < 1e5 or value == 0 else f"{value:.4g}"
+
+
+def tick_texts(ticks: Sequence[float]) -> dict[float, str]:
+    """The numbers of all ticks of an axis, with as many digits as tell them apart.
+
+    >>> tick_texts([-12563.95, -12563.9]), tick_texts([0.0, 0.5])
+    ({-12563.95: '-12563.95', -12563.9: '-12563.9'}, {0.0: '0', 0.5: '0.5'})
+    """
+    found = {tick: tick_text(tick) for tick in ticks}
+    for digits in range(7, 17):
+        if len(set(found.values())) == len(found):
+            break
+        found = {tick: f"{tick:.{digits}g}" for tick in ticks}
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcount.pictures.axis_ticks import tick_text
+from softcount.pictures.axis_ticks import tick_texts
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
 from softcount.pictures.plot_frame import (
     PlotFrame,
@@ -89,7 +89,7 @@ def lines_drawing(lines: Sequence[PlottedLine], plot: LinePlot, told: str, width
 def _tick_room(y_range: Range) -> float:
     from softcount.pictures.axis_ticks import nice_ticks
 
-    return max(text_width(tick_text(tick), SMALL) for tick in nice_ticks(*y_range, 4)) + 12
+    return max(text_width(text, SMALL) for text in tick_texts(nice_ticks(*y_range, 4)).values()) + 12
 
 
 def _add_mark(drawing: Drawing, frame: PlotFrame, at: float, told: str) -> None:
@@ -97,7 +97,13 @@ def _add_mark(drawing: Drawing, frame: PlotFrame, at: float, told: str) -> None:
     drawing.line([(x, frame.corner[1]), (x, frame.floor)], "muted", 1.0, dashes="3 3")
     right = x > frame.corner[0] + frame.size[0] * 0.7
     drawing.text(
-        x + (-5 if right else 5), frame.corner[1] + 10, told, "muted", anchor="end" if right else "start", size=SMALL
+        x + (-5 if right else 5),
+        frame.floor - 6,
+        told,
+        "muted",
+        anchor="end" if right else "start",
+        size=SMALL,
+        halo=True,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcount.pictures.axis_ticks import nice_ticks, tick_text
+from softcount.pictures.axis_ticks import nice_ticks, tick_texts
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text, text_width
 from softcount.pictures.tones import class_tone
 
@@ -64,12 +64,12 @@ def widened(values: Sequence[float] | np.ndarray, margin: float = 0.05) -> Range
 def add_axes(drawing: Drawing, frame: PlotFrame, x_name: str = "", y_name: str = "", y_ticks: bool = True) -> None:
     """Lines, ticks and names of both axes; those of the second may be left out."""
     (left, top), (width, _), floor = frame.corner, frame.size, frame.floor
-    add_x_axis(drawing, frame, {tick: tick_text(tick) for tick in nice_ticks(*frame.x_range, max(3, int(width / 70)))})
+    add_x_axis(drawing, frame, tick_texts(nice_ticks(*frame.x_range, max(3, int(width / 70)))))
     if y_ticks:
-        for tick in nice_ticks(*frame.y_range, 4):
+        for tick, text in tick_texts(nice_ticks(*frame.y_range, 4)).items():
             y = frame.y(tick)
             drawing.line([(left, y), (left + width, y)], "line", 0.7)
-            drawing.text(left - 6, y + 4, tick_text(tick), "muted", anchor="end", size=SMALL)
+            drawing.text(left - 6, y + 4, text, "muted", anchor="end", size=SMALL)
     if x_name:
         room = fitted_text(x_name, width, SMALL)
         drawing.text(left + width / 2, floor + 32, room, "muted", anchor="middle", size=SMALL)

@@ -52,6 +52,7 @@ svg{font-family:FONT;font-size:12px;fill:var(--ink)}
 mark{background:none;color:inherit;border-radius:2px}
 mark.for{box-shadow:inset 0 -.16em var(--plus)}mark.against{box-shadow:inset 0 -.16em var(--minus)}
 mark.strong{font-weight:700}
+@media screen and (max-width:40rem){.scroll>table{width:max-content}td{max-width:13rem}th{max-width:6.5rem}}
 @media print{main{max-width:none;padding:0}nav,summary{display:none}.scroll{overflow:visible}
 figure,tr{break-inside:avoid}h2,h3{break-after:avoid}svg{max-width:100%;height:auto}body{font-size:11pt}}
 """.replace("FONT", FONT)

@@ -36,14 +36,15 @@ def sequence_report(model: Any, redact: bool = False) -> Page:
     for block in blocks[1:]:
         page.blocks.append(replace(block, level=2) if isinstance(block, Heading) else block)
     record = getattr(getattr(model, "fitted_", None), "record", None)
-    add_origin(page, record, told)
+    if record is not None:
+        add_origin(page, record, told)
     return page
 
 
 def _add_transitions(page: Page, model: Any, told: Discretion) -> None:
     rows, columns, table, shares = transitions_of(model, told)
     if table is None:
-        page.line("contexts of several symbols are too many to draw: the model file has them all")
+        page.line(f"{len(model.contexts_):,} contexts are too many to draw: the model file has them all")
         return
     kept = np.argsort(-shares, kind="stable")[:MOST_SHADED]
     kept = np.sort(kept)
@@ -88,7 +89,7 @@ def transitions_of(model: Any, told: Discretion) -> tuple[list[str], list[str], 
     if hasattr(model, "n_states_"):
         names = state_names(model, told)
         return names, names, np.asarray(model.transitions_), np.asarray(model.occupied_)
-    if model.order_ != 1:
+    if model.order_ != 1 and len(model.contexts_) > MOST_SHADED:
         return [], [], None, np.zeros(0)
     name, frequent = symbol_names(model, told), model.shares_
     kept = [told.shows_cells or name(key) != RARE for key in model.contexts_]
