@@ -16,8 +16,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from softcount.classify.encoded_rows import EncodedRows, column_keys
+from softcount.estimators.averaged_stars import AveragedStars
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.families import Normal
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -145,10 +147,22 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
     return [
         *found,
         Rival("tree-augmented (TAN)", lambda _: NaiveBayes(dict(kinds), dependence="tan")),
+        Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
+        Rival("hybrid", lambda _: Hybrid({**dict.fromkeys(numbers, Normal(tied="classes")), **kinds})),
         Rival("logistic regression", logistic, ours=False),
         Rival("Classifier", lambda _: Classifier(dict(kinds))),
         Rival("gradient boosting", lambda train: boosting(train, seed), ours=False),
     ]
+
+
+class Hybrid(NaiveBayes):
+    """What lies between naive Bayes and logistic regression on its features, by rows held out."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Both, and how much of each."""
+        found = NaiveBayes(**self.get_params()).fit(X, y, sample_weight).to_logistic(X, y, hybrid=True)
+        self.__dict__.update(vars(found))
+        return self
 
 
 def _naive_bayes(kinds: dict[Any, Any], train: RivalTable) -> NaiveBayes:
