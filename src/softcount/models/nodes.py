@@ -348,17 +348,15 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
     hyper = nodes[0].family.hyper(prior, stack([stats[x.key] for x in nodes], axis=1), setting)
     if per_level(nodes[0].family):
         return {x.key: hyper for x in nodes}
-    return {x.key: {part: _number(value, j) for part, value in hyper.items()} for j, x in enumerate(nodes)}
+    each = [
+        [value[j, ...] for j in range(len(nodes))] if value.ndim else [value] * len(nodes) for value in hyper.values()
+    ]
+    return {x.key: dict(zip(hyper, own, strict=True)) for x, own in zip(nodes, zip(*each, strict=True), strict=True)}
 
 
 def per_level(family: Family) -> bool:
     """Whether hyperparameters are a number for every level, and so alike for columns of one size."""
     return "shares" in family.chart.values()
-
-
-def _number(value: np.ndarray, column: int) -> np.ndarray:
-    """One column's hyperparameter, from those of several columns or one for all."""
-    return value[column, ...] if value.ndim else value
 
 
 def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
@@ -385,7 +383,7 @@ def best_evidence(node: Node, stats: Twofold) -> float:
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
-    if all(part.ndim == 0 for part in parts):
+    if {part.ndim for part in parts} == {0}:
         return np.array(parts)
     same = np.broadcast_arrays(*parts)
     return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)

@@ -195,15 +195,16 @@ class Table:
         """The columns to be read, by their name in the source."""
         wanted: dict[Key, Wanted] = {}
         for plan in self.plans:
-            if plan.key in self.located and (plan.field.used or (self.closed is None and encode.is_watched(plan))):
-                if plan.key in self._texts:
-                    wanted |= {} if self._texts[plan.key].complete else {self.located[plan.key]: CELLS}
+            spec = plan.field
+            if spec.key in self.located and (spec.used or (self.closed is None and encode.is_watched(plan))):
+                if spec.key in self._texts:
+                    wanted |= {} if self._texts[spec.key].complete else {self.located[spec.key]: CELLS}
                     continue
-                padded = plan.field.declared or self.closed is not None
+                padded = spec.declared or self.closed is not None
                 # Cells that only we can read would make Arrow give up on all columns of a chunk.
-                spelt = plan.field.missing or (plan.field.written is not None and plan.field.written.spelt)
-                numeric = plan.field.used and plan.field.kind.numeric and not spelt
-                wanted[self.located[plan.key]] = Wanted(numeric, padded)
+                spelt = spec.missing or (spec.written is not None and spec.written.spelt)
+                numeric = spec.used and spec.kind.numeric and not spelt
+                wanted[self.located[spec.key]] = Wanted(numeric, padded)
         if self.sides.target is not None:
             wanted[self.sides.target.key] = Wanted(numeric=False)
         if self.sides.weight is not None:
