@@ -2,22 +2,15 @@
 
 import json
 import random
+import socket
+import sys
 
 import pytest
+from click.testing import CliRunner
 
-from served_rows import TABLE, app_of, asked, body, infer, outputs, saved_models, tensor
+from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
+from softcount.cli import main
 from softcount.serve.request_guards import Limits
-
-
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
-    return saved_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture(scope="module")
-def app(paths):
-    return app_of(paths.values())
-
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -186,3 +179,18 @@ def test_five_hundred_broken_bodies_make_no_fault_and_good_ones_are_answered_mea
             statuses.add(response.status_code)
         assert (outputs(healthy)["probabilities"] == wanted).all()
     assert statuses == {200, 400}
+
+
+def test_without_what_it_runs_on_the_command_says_what_to_install(paths, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = CliRunner().invoke(main, ["serve", paths["titanic"]])
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error: a server runs on Starlette") and "softcount[serve]" in result.stderr
+
+
+def test_a_port_that_is_taken_and_a_network_file_are_said_in_a_line(paths, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = CliRunner().invoke(main, ["serve", paths["titanic"], "--port", str(taken.getsockname()[1])])
+    assert result.exit_code == 3 and "cannot listen at 127.0.0.1" in result.stderr
+    result = CliRunner().invoke(main, ["serve", str(tmp_path / "alarm.bif")])
+    assert result.exit_code == 4 and "knows no class to predict" in result.stderr

@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from served_rows import POINTS, TABLE, TEXTS, app_of, asked, body, infer, outputs, saved_models, tensor
+from served_rows import POINTS, TABLE, TEXTS, app_of, asked, body, infer, outputs, tensor
 from softcount.errors import DataError, ModelFileError
 from softcount.serve.served_models import served, served_by_name
-
-
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
-    return saved_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture(scope="module")
-def app(paths):
-    return app_of(paths.values())
 
 
 def table_body(**more) -> bytes:

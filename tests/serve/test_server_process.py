@@ -26,7 +26,7 @@ from softcount.serve.run_server import address_of, listening, run_server
 from softcount.serve.served_models import served_by_name
 
 listener = listening("127.0.0.1", 0)
-served = Served(served_by_name(sys.argv[1:]), Limits(body=100_000, sending=1.0, reading=1.0))
+served = Served(served_by_name(sys.argv[1:]), Limits(body=100_000, sending=2.0, reading=1.0))
 run_server(served, listener, [], lambda: print("Serving at", address_of(listener), file=sys.stderr, flush=True))
 """
 LENGTH = f"Content-Length: {len(GOOD)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from softcount.errors import DataError, SoftcountError
+from softcount.errors import DataError
 from softcount.run.base import limit_blas
 from softcount.serve.http_application import Served, application
 
@@ -24,7 +24,7 @@ def refuse_without_extra() -> None:
 
         del starlette
     except ImportError:
-        raise SoftcountError(
+        raise DataError(
             'a server runs on Starlette and uvicorn, which are not installed: pip install "softcount[serve]"'
         ) from None
 
