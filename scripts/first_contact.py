@@ -13,6 +13,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from softcount.cli import main
+from softcount.demo import table_path
 
 TABLES = (
     ("titanic/titanic_seaborn.csv", "--target survived"),
@@ -41,8 +42,27 @@ TABLES = (
     ("lca_poLCA/gss82.csv", ""),
     ("lca_poLCA/cheating.csv", ""),
     ("uci_soybean/soybean-small.data", "--no-header --kind c36=ignore"),
+    ("titanic/titanic_seaborn.csv", ""),
+    ("titanic/titanic.tab", "--target survived"),
+    ("r_datasets/HairEyeColor_table.csv", "--target Sex --weight Freq"),
+    ("r_datasets/xclara.csv", ""),
+    ("uci_mushroom/agaricus-lepiota.data", "--no-header --target c1 --model naive-bayes"),
+    ("uci_soybean/soybean-large.test", "--no-header --target c1 --model naive-bayes"),
+    ("sms_spam/SMSSpamCollection", "--no-header --target c1 --model naive-bayes"),
+    ("uci_adult/adult.data.gz", "--no-header --target c15 --model naive-bayes"),
+    ("autoclass_c_shipped/soybean/soyc.db2", ""),
+    ("autoclass_c_shipped/3-dim/3-dimc.db2", ""),
 )
-BUNDLED = (("load_iris", True), ("load_wine", True), ("load_breast_cancer", True), ("load_breast_cancer", False))
+BUNDLED = (
+    ("load_iris", "--target target"),
+    ("load_wine", "--target target"),
+    ("load_breast_cancer", "--target target"),
+    ("load_breast_cancer", "--kind target=ignore"),
+    ("load_iris", "--kind target=ignore"),
+    ("load_wine", "--kind target=ignore"),
+    ("load_digits", "--target target --model naive-bayes"),
+    ("load_diabetes", "--kind target=ignore"),
+)
 KEPT = ("accuracy ", "log-loss ", "BIC ", "log-likelihood ", "worse than")
 LONGEST = 600
 
@@ -76,11 +96,11 @@ def bundled(folder: str) -> list[tuple[str, str, str]]:
     from sklearn import datasets
 
     found = []
-    for name, known in BUNDLED:
+    for name, options in BUNDLED:
         frame = getattr(datasets, name)(as_frame=True).frame
         path = Path(folder) / f"{name.removeprefix('load_')}.csv"
         frame.to_csv(path, index=False)
-        found.append((str(path), path.name, "--target target" if known else "--kind target=ignore"))
+        found.append((str(path), path.name, options))
     return found
 
 
@@ -92,7 +112,8 @@ def run(shared: Path) -> None:
     print("not here.\n")
     with tempfile.TemporaryDirectory() as folder:
         files = [(str(shared / name), Path(name).name, options) for name, options in TABLES if (shared / name).exists()]
-        for data, shown, options in [*files, *bundled(folder)]:
+        own = [(str(table_path()), table_path().name, options) for options in ("--target type", "")]
+        for data, shown, options in [*files, *bundled(folder), *own]:
             print("\n".join(told(data, shown, options, folder)), flush=True)
 
 

@@ -69,7 +69,7 @@ class StepRows:
 
     @property
     def notes(self) -> list[str]:
-        return [*self.table.notes, *self.settled.notes]
+        return [*self.table.told, *self.settled.notes]
 
 
 def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:

@@ -81,7 +81,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     model, counts = grown(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)
-    notes = [*table.notes, *settled.notes, *chosen_notes(model, counts, plan)]
+    notes = [*table.told, *settled.notes, *chosen_notes(model, counts, plan)]
     params = estimated(model, counts, imagined.using(plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None

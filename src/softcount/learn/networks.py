@@ -51,7 +51,7 @@ def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: Gr
     model, notes = build(settled, chunks.here)
     ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
     check_reach(table, chunks)
-    return learned(model, ready, priors_of(model), plan, starts, runner, [*table.notes, *settled.notes, *notes])
+    return learned(model, ready, priors_of(model), plan, starts, runner, [*table.told, *settled.notes, *notes])
 
 
 def learned(  # noqa: PLR0913 - what a fit is made of

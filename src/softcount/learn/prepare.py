@@ -159,7 +159,7 @@ class Prepared:
 
     @property
     def notes(self) -> list[str]:
-        return [*self.table.notes, *self.settled.notes]
+        return [*self.table.told, *self.settled.notes]
 
 
 def measures_of(model: ClassModel, schema: Schema) -> Measures:

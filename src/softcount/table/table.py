@@ -25,6 +25,7 @@ from softcount.table.column_plan import (
     log_anchor_of,
 )
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
+from softcount.table.grouped_notes import grouped_notes
 from softcount.table.labels import SideColumns, continuous, no_weight
 from softcount.table.levels import LevelCoder, in_order, order_codes
 from softcount.table.reach import Reach, reach_of
@@ -117,6 +118,11 @@ class Table:
         self._gathered = False
         self._held: list[CodedChunk] | None = None
         self._in_order: tuple[Settled, list[Chunk]] | None = None
+
+    @property
+    def told(self) -> list[str]:
+        """The notes, those that say the same of many columns in one."""
+        return grouped_notes(self.notes)
 
     @property
     def keys(self) -> list[Key]:
