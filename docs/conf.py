@@ -20,7 +20,7 @@ exclude_patterns = ["gallery/GALLERY_HEADER.rst", "decisions/README.md"]
 
 # Headings can be linked to, and links to files of the repository are left as they are.
 myst_heading_anchors = 3
-suppress_warnings = ["myst.xref_missing", "myst.header"]
+suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_failure"]  # the last: JSON after curl
 
 autosummary_generate = True
 autodoc_member_order = "bysource"

@@ -74,7 +74,8 @@ def _tree(model: FittedNet, more: list[tuple[int, ...]]) -> JunctionTree:
     try:
         return JunctionTree.build(net.sizes, scopes, ROOM, net.discrete.names)
     except ResourceError as error:
+        needs = str(error).split("; at most")[0]  # what comes after is how `query` is given more room
         raise ResourceError(
-            f"the network is too dense for a page, which can go through {ROOM:,} cells: {error}\n"
-            "  Ask it by: softcount query"
+            f"the network is too dense for a page, whether it is a file or served: {needs}, and a browser can go "
+            f"through {ROOM:,}.\n  Ask it by: softcount query, which has more room and can draw samples"
         ) from None
