@@ -153,6 +153,11 @@ def register(family: type[Family]) -> type[Family]:
     return family
 
 
+def given_family(said: object) -> Family | None:
+    """What was said of a column, where that is a family itself and not the name of one."""
+    return said if isinstance(said, Family) else None
+
+
 def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -> float:
     """The number of imagined rows (or counts per level) that a prior named in one word or number means.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family
+from softcount.families.base import given_family
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
@@ -121,7 +122,7 @@ def read_kinds(kinds: Any) -> Declared:
     """Read the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
     if kinds is None or (isinstance(kinds, str) and kinds == AUTO):
         return Declared(all_auto=kinds is not None)
-    if isinstance(kinds, (str, Family)):
+    if isinstance(kinds, str) or given_family(kinds) is not None:
         return Declared(everything=family_of(kinds, "every column"))
     if not isinstance(kinds, Mapping):
         raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
@@ -152,8 +153,9 @@ def _chosen_by_rows(kinds: Mapping[Any, Any]) -> frozenset[Key]:
 
 def family_of(said: Any, key: Key) -> Family:
     """A family instance from its name or itself."""
-    if isinstance(said, Family):
-        return said
+    given = given_family(said)
+    if given is not None:
+        return given
     name, colon, how = str(said).partition(":")
     name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
