@@ -113,7 +113,8 @@ def run(shared: Path) -> None:
     print("# First contact\n")
     print("Some forty tables as they come, the commands for each, and what they say: the heading, the figures on rows")
     print(
-        "held out, columns whose kind is worth a word, and all notes. Written by `scripts/first_contact.py`; the largest"
+        "held out, columns whose kind is worth a word, and all notes. Written by `scripts/first_contact.py`; "
+        "the largest"
     )
     print("tables are not here.\n")
     with tempfile.TemporaryDirectory() as folder:
