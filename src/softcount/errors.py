@@ -58,4 +58,6 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, 
 
 def is_shortage(error: BaseException | None) -> bool:
     """Whether memory, disk or descriptors have run out: nothing is wrong with the data."""
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in NO_ROOM)
+    if isinstance(error, OSError):  # Arrow says what ran out, but not always by its number
+        return error.errno in NO_ROOM or (error.errno is None and "Cannot allocate memory" in str(error))
+    return isinstance(error, MemoryError)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import softcount.cli.show_command as show_command
 from softcount.cli import LazyGroup, main
-from softcount.cli.failures import exit_code, message_lines
+from softcount.cli.failures import DATA, RESOURCES, exit_code, message_lines
 from softcount.errors import DataError, DataWarning, ModelFileError, ResourceError
 
 CODES = [
@@ -149,3 +149,8 @@ def test_a_wrong_command_line_is_refused_before_anything_is_read(arguments):
 
 def test_the_command_module_is_the_one_tested():
     assert main.get_command(click.Context(main), "show") is show_command.command
+
+
+def test_memory_that_arrow_lacks_for_a_file_is_no_fault_of_the_file() -> None:
+    assert exit_code(OSError("Memory mapping file failed: Cannot allocate memory")) == RESOURCES
+    assert exit_code(OSError("Memory mapping file failed: Permission denied")) == DATA

@@ -55,7 +55,7 @@ def _is_database_error(error: Exception) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    return " ".join(str(error).split()).rstrip(".!?")
 
 
 def _batches(query: str, connection: Any) -> Generator[Any, None, None]:
