@@ -17,7 +17,9 @@ from softcount.table.column_facts import Meant, facts_of
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
     st.floats(allow_nan=False).map(repr),
-    st.sampled_from(["0", "-0", "+7", ".5", "5.", "1e5", "1e999", "-999", "9999", "00042", " 3", "3 ", "1,5", "x", "-"]),
+    st.sampled_from(
+        ["0", "-0", "+7", ".5", "5.", "1e5", "1e999", "-999", "9999", "00042", " 3", "3 ", "1,5", "x", "-"]
+    ),
     st.sampled_from(["1", "2", "3"]),
 )
 
