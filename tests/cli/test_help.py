@@ -56,7 +56,7 @@ def examples(name: str) -> list[list[str]]:
     assert command is not None and command.epilog is not None
     found = []
     for line in command.epilog.split("\n\n")[0].splitlines():
-        typed = line.strip().split("   ")[0].split("| jq")[0].split("| head")[0].split("<")[0]
+        typed = line.strip().split("   ")[0].split(" | ")[0].split("<")[0]
         if "softcount " in typed:
             words = shlex.split(typed[typed.index("softcount ") :])
             found.append(list(takewhile(lambda word: word not in (">", ">>"), words)))
