@@ -170,6 +170,12 @@ class FitCommand(options.HeadedCommand):
     metavar="FILE",
     help="Write down in this file how far the search for classes is; it is removed when the model is saved.",
 )
+@click.option(
+    "--engine",
+    metavar="dask[=ADDRESS]",
+    help="Have the workers of Dask read the files and count: those at a scheduler's address, or --jobs of them started "
+    "here. With --target the model is naive Bayes, and is not tried on rows held out.",
+)
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, to the same bits.")
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
 @options.json_option
@@ -197,6 +203,7 @@ def command(
         check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
     check_folds(asked)
     check_checkpoint(asked)
+    check_engine(asked)
 
     saved = output or default_output(data)
     if saved == "-" and sys.stdout.isatty():
@@ -245,6 +252,20 @@ def check_checkpoint(asked: dict[str, Any]) -> None:
         raise click.UsageError("--resume needs --checkpoint FILE")
     if path is not None and os.path.exists(path) and not asked["resume"]:
         raise click.UsageError(f"{path} is there already: give --resume to go on from it, or remove it")
+
+
+BESIDE_NO_ENGINE = ("net", "holdout", "folds", "calibrate", "expert", "spill")
+
+
+def check_engine(asked: dict[str, Any]) -> None:
+    """Refuse engines that are not known, and what needs all rows here."""
+    if asked["engine"] is None:
+        return
+    if asked["engine"].partition("=")[0] != "dask":
+        raise click.UsageError(f"--engine {asked['engine']} is not known; give dask, or dask=ADDRESS")
+    _refuse(asked, BESIDE_NO_ENGINE, "needs all rows on one machine; it cannot be given with --engine")
+    if asked["model"] not in (None, "naive-bayes"):
+        raise click.UsageError("--model naive-bayes is what --engine learns; other models need all rows on one machine")
 
 
 def check_folds(asked: dict[str, Any]) -> None:

@@ -60,6 +60,7 @@ class FitRequest:
     spill: str | None = None
     checkpoint: str | None = None
     resume: bool = False
+    engine: str | None = None
     texts: TextSettings = field(default_factory=TextSettings)
     unlabelled_weight: float | None = None
     net: NetRequest | None = None
@@ -161,15 +162,15 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
 
     Last comes what an expert says beside the data, where one was asked.
     """
-    from softcount.run.threads import Threads
-
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
     if (why := table.schema.unsaveable) is not None:
         raise DataError(f"{request.data}: {why}")
-    with Threads(request.jobs, request.spill) as threads:
+    with runner_for(request) as threads:
         table, asked = chosen(table, asked, threads, request)
         fitted, beside = _learned(request, asked, table, threads, tell), None
+        if request.engine is not None:  # what else is told of a model needs the rows here
+            return fitted, None, table.n_rows or 0, None
         if request.expert is not None and not fitted.interrupted:
             request, table, beside = _with_expert(request, fitted, table, asked)
             fitted = _learned(request, asked, table, threads, tell)
@@ -179,6 +180,17 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
         fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried))
         return fitted, tried, table.n_rows or 0, beside
+
+
+def runner_for(request: FitRequest) -> AbstractContextManager[Any]:
+    """What runs the passes: threads of this process, or the workers of an engine."""
+    if request.engine is None:
+        from softcount.run.threads import Threads
+
+        return Threads(request.jobs, request.spill)
+    from softcount.run.dask_engine import connected
+
+    return connected(request.engine.partition("=")[2] or None, request.jobs)
 
 
 def _told(
@@ -353,6 +365,8 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     with nullcontext() if request.checkpoint is None else checkpoint_of(request.checkpoint) as log:
         found = learn_model(table, replace(_plan(request, asked, "row", watch), log=log), threads, search)
     found = replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
+    if request.engine is not None:
+        return found
     return found if found.interrupted or found.undecided is not None else _with_entropy(request, found, table, threads)
 
 

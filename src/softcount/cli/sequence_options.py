@@ -141,7 +141,7 @@ def _with(command: Any, wanted: list[tuple[str, dict[str, Any]]]) -> Any:
 
 
 NOT_BESIDE = ("classes", "net", "hidden", "cut", "required", "forbidden", "max_parents", "holdout", "folds")
-NOT_BESIDE_EITHER = ("calibrate", "unlabelled_weight", "expert", "model", "spill", "checkpoint")
+NOT_BESIDE_EITHER = ("calibrate", "unlabelled_weight", "expert", "model", "spill", "checkpoint", "engine")
 
 
 def is_for_sequences(asked: Mapping[str, Any], layout: SequenceForm) -> bool:

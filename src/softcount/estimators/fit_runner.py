@@ -10,12 +10,37 @@ from typing import Any
 
 from softcount.errors import DataError
 from softcount.learn.plan import Plan
+from softcount.run.remote_rows import WorkersEngine
 from softcount.run.threads import Threads
+from softcount.sources.parts import PartsSource
+from softcount.table import Table, open_table
 
 
-def runner_of(estimator: Any) -> Threads:
-    """What runs the passes of a fit: threads, and a folder for rows where one was named."""
-    return Threads(estimator.n_jobs, folder_of(getattr(estimator, "spill", None)))
+def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
+    """What runs the passes of a fit: an engine where one was given or has the rows, else threads of this process."""
+    folder = folder_of(estimator.spill)
+    if estimator.engine is None and not isinstance(table.source, PartsSource):
+        return Threads(estimator.n_jobs, folder)
+    return engine_of(estimator.engine)
+
+
+def engine_of(engine: Any) -> WorkersEngine:
+    """The engine that a client is of; where nothing was given, of the client there is."""
+    library = type(engine).__module__.split(".")[0]
+    if engine is None or library in ("distributed", "dask"):
+        from softcount.run.dask_engine import DaskEngine, client_of
+
+        return DaskEngine(client_of(engine))
+    raise DataError(f"engine must be None or a client of Dask's (distributed.Client), not {engine!r}.")
+
+
+def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
+    """A frame that an engine has, as a table; anything else as it came."""
+    if type(X).__module__.split(".")[0] not in ("dask", "dask_expr"):
+        return X
+    from softcount.run.dask_engine import collection_source
+
+    return open_table(collection_source(X), missing=missing)
 
 
 @contextmanager

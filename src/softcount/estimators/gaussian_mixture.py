@@ -52,8 +52,8 @@ class GaussianMixture(BaseMixture):
     number, and unless `covariance_type` says otherwise for the type, among scikit-learn's four, by the same
     `criterion`; with a given number "auto" is "full". `covariance_type_` is the type there is. `means_init` starts from
     these means: with what `weights_init` and `precisions_init` do not give, the shares are equal and the covariance is
-    the whole table's. `spill` and `checkpoint` are as in
-    `Mixture`.
+    the whole table's. `spill`, `checkpoint` and
+    `engine` are as in `Mixture`.
 
     >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
     >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)
@@ -87,6 +87,7 @@ class GaussianMixture(BaseMixture):
         verbose: bool = False,
         spill: Any = None,
         checkpoint: Any = None,
+        engine: Any = None,
     ) -> None:
         keep_settings(self, locals())
 
@@ -157,7 +158,7 @@ class GaussianMixture(BaseMixture):
             plans = {name: replace(plan, declared=read_kinds(FAMILIES[name])) for name in types}
             return [learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))]
 
-        return self._climbed(plan, learn)
+        return self._climbed(table, plan, learn)
 
     # -- where to start, and what is held
 

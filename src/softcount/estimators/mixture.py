@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.fit_runner import climbs_logged, runner_of
+from softcount.estimators.fit_runner import climbs_logged, from_engine, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
@@ -68,6 +68,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         component i is `classes_[i]`. A `y` without any gap is not used, as in scikit-learn.
         """
         self._check_settings()
+        X = from_engine(X, self._missing())
         everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
         data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), everything)
         before = inputs.weights_of(sample_weight, data)
@@ -135,12 +136,12 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
                 return learn_numbers(table, plan, threads, search)
             return [learn_model(table, plan, threads, search)]
 
-        return self._climbed(plan, learn)
+        return self._climbed(table, plan, learn)
 
-    def _climbed(self, plan: Plan, learn: Callable[[Plan, Runner], list[Fitted]]) -> list[Fitted]:
+    def _climbed(self, table: Table, plan: Plan, learn: Callable[[Plan, Runner], list[Fitted]]) -> list[Fitted]:
         """What is learned by the plan, watched, and with a checkpoint where one was asked for."""
         with (
-            runner_of(self) as threads,
+            runner_of(self, table) as threads,
             self._watched(plan) as watched,
             climbs_logged(self, watched) as (logged, end),
         ):
@@ -373,6 +374,9 @@ class Mixture(BaseMixture):
     names another folder, and is used whatever the size. `checkpoint` is a file in which a long fit writes down where it
     is; fitted again with the same data and options, it goes on from there to the same bits, and takes the file away.
 
+    A frame of Dask's is fitted where its partitions are; `engine` is the client, and has its workers read the files
+    that `X` names. Any number of workers gives the same bits.
+
     `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
     `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is
     said of single classes are those of the best number.
@@ -404,6 +408,7 @@ class Mixture(BaseMixture):
         verbose: bool = False,
         spill: Any = None,
         checkpoint: Any = None,
+        engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 

@@ -15,7 +15,7 @@ from softcount.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.deciding import Deciding
-from softcount.estimators.fit_runner import runner_of
+from softcount.estimators.fit_runner import from_engine, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows, declared_like
@@ -88,6 +88,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
     where temporary files are, or in the folder that `spill` names.
 
+    A frame of Dask's is counted where its partitions are; `engine` is the client, as in `Mixture`.
+
     `to_logistic(X, y)` is logistic regression on the same features, and with `hybrid=True` what lies between the two.
 
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
@@ -117,6 +119,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         dependence: str | None = None,
         weights: str | None = None,
         spill: Any = None,
+        engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -146,7 +149,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     ) -> Fitted:
         """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
         everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
-        X = inputs.opened(X, self._missing(), y is None or everything)
+        X = inputs.opened(from_engine(X, self._missing()), self._missing(), y is None or everything)
         y = inputs.default_target(X) if y is None else y
         if y is None:
             raise DataError(NO_CLASSES)
@@ -167,7 +170,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        with runner_of(self) as threads:
+        with runner_of(self, table) as threads:
             fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=found)
             fitted = _fit_part(table, opening, fit) if parts else fit(table)
             if self.weights is not None and not parts and not fitted.interrupted:

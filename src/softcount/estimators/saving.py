@@ -33,6 +33,7 @@ LEFT_OUT = (
     "verbose",
     "spill",
     "checkpoint",
+    "engine",
 )
 """Settings of the machine or the run, not of the model."""
 

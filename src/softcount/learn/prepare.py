@@ -91,6 +91,7 @@ def tallied(
     if plan.declared.needs_levels or not runner.shares_memory:
         chunks, settled = read_all(table, plan, runner, classes)
         schema, groups = settled.schema, len(settled.classes)
+        cells = cells if runner.shares_memory else cells_of(table)  # how many rows there are is known by now
     model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
     if chunks is None:
         found = total(runner, partial(on_task, partial(counting, model)), table.tasks())

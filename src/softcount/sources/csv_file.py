@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,6 +66,13 @@ class CsvSource(Source):
         self._long = total > FEW_ROWS
         self.n_rows = None if self._long else total
         self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES, len(self.keys))
+
+    def quietly(self) -> CsvSource:
+        """The same file for somebody else, who tells no progress."""
+        found = copy(self)
+        found.file = copy(self.file)
+        found.file.progress = None
+        return found
 
     def _blocks(self, quiet: bool = False) -> Iterator[bytes]:
         """The bytes of the file without the lines that are no rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from softcount.errors import DataError, is_shortage
@@ -16,6 +17,8 @@ from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows
 
 MAGIC = b"PAR1"
 BATCH = 32_768
+STRETCH = 1 << 18
+"""Rows that a part of a long file has at least, for whoever reads it in parts."""
 
 BUFFER = 1 << 16
 """Bytes of a column that are read at a time: without, all that a row group has of it is read at once."""
@@ -41,6 +44,20 @@ class ParquetSource(Source):
         source.refuse_repeated(self.keys)
         refuse_empty(self.n_rows, len(self.keys))
         self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes, columns=len(self.keys))
+        self._groups: list[int] | None = None
+
+    def stretches(self, rows: int = STRETCH) -> list[ParquetSource]:
+        """The file as neighbouring runs of row groups, each with at least so many rows; they tell no progress."""
+        with self.file.unchanged(), self._opened() as file:
+            counts = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
+        found: list[ParquetSource] = []
+        for place, count in enumerate(counts):
+            if not found or (found[-1].n_rows or 0) >= rows:
+                found.append(copy(self))
+                found[-1].n_rows, found[-1]._groups, found[-1]._progress = 0, [], None
+            found[-1].n_rows = (found[-1].n_rows or 0) + count
+            found[-1]._groups = [*(found[-1]._groups or []), place]
+        return found
 
     def _opened(self, coded: tuple[str, ...] = ()) -> Any:
         import pyarrow as pa
@@ -64,7 +81,7 @@ class ParquetSource(Source):
         coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
         with self.file.unchanged(), self._opened(coded) as file:
             try:
-                for groups, sizes in _at_once(file.metadata, keys):
+                for groups, sizes in _at_once(file.metadata, keys, self._groups):
                     yield from self._rows_of(file, groups, sizes, rows)
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise (error if isinstance(error, DataError) or is_shortage(error) else self._broken(error)) from None
@@ -136,11 +153,13 @@ def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _at_once(metadata: Any, keys: Sequence[str]) -> Iterator[tuple[list[int], dict[str, int]]]:
+def _at_once(
+    metadata: Any, keys: Sequence[str], chosen: Sequence[int] | None = None
+) -> Iterator[tuple[list[int], dict[str, int]]]:
     """Row groups that are read together, small neighbours or a large one, and the bytes of the columns of that."""
     held: list[int] = []
     small = dict.fromkeys(keys, 0)
-    for group in range(metadata.num_row_groups):
+    for group in range(metadata.num_row_groups) if chosen is None else chosen:
         own = _sizes(metadata, group, keys)
         if sum(own.values()) > GROUP_BYTES:
             if held:

@@ -140,6 +140,13 @@ class LevelCoder:
         codes: np.ndarray = np.append(table, 0).astype(np.int32)[places]
         return codes
 
+    def learn(self, levels: Sequence[Any], start: int) -> None:
+        """Take in levels that were met elsewhere, in rows from this one on."""
+        try:
+            self.vocabulary.codes(levels)
+        except TooManyLevels:
+            raise self.overflow(start + 1) from None
+
     def _table(self, values: Sequence[Any], places: np.ndarray, start: int) -> np.ndarray:
         levels = values
         if self.plan.as_numbers and not self.closed:

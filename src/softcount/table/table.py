@@ -16,6 +16,7 @@ from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import Chunk, Settled
+from softcount.table.coded_parts import FinalOrder, PartFacts, add_facts
 from softcount.table.column_plan import (
     LOOKED_AT,
     Becomes,
@@ -296,6 +297,32 @@ class Table:
         here = replace(found, chunk=chunk)
         self._tally.add(here)
         return here
+
+    @property
+    def has_texts(self) -> bool:
+        return bool(self._texts)
+
+    def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
+        """How others encode parts of the table, and the columns they read; a pass begins."""
+        self._tally = Tally()
+        if self._coding is None:
+            self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
+        return self._coding, self._wanted()
+
+    def absorb_parts(self, facts: Sequence[PartFacts], starts: Sequence[int]) -> None:
+        """Take in what others met in parts of the table that start at these rows, in the order of the parts."""
+        labels = self._side_columns.labels
+        for own, start in zip(facts, starts, strict=True):
+            for coder, levels in [*((self._coders[key], own.levels[key]) for key in own.levels), (labels, own.labels)]:
+                if coder is not None and levels is not None:
+                    coder.learn(levels, start)
+            add_facts(self._tally, own, start)
+        self.source.n_rows = sum(own.n_rows for own in facts)
+
+    def final_order(self, settled: Settled) -> FinalOrder:
+        """The settled order, for parts that have codes of their own."""
+        coder = self._side_columns.labels
+        return FinalOrder(settled.schema, None if coder is None else in_order(coder.vocabulary.levels))
 
     def _pieces(self) -> Iterator[TablePiece]:
         """The rows to be read; where their words are all there is to them, and are held, nothing is read again."""
