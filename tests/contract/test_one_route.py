@@ -81,9 +81,12 @@ def check_filled(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) 
             for i, value in zip(where.tolist(), values, strict=True):
                 cells = np.array([[float(getattr(chunk, store)[i, slot]) for store, slot in stores]])
                 params, weights = fitted.params[leaf.key], np.exp(logs[i : i + 1])
-                filled = leaf.family.fill(params, leaf.setting, weights, cells, place)
-                (right,) = fill_as_written(fitted.schema, column, filled)
-                assert value == right if isinstance(value, str) else value == pytest.approx(right, rel=CLOSE)
+                right = leaf.family.fill(params, leaf.setting, weights, cells, place)
+                if isinstance(value, str):
+                    assert value == right[0]
+                else:  # cells are written with few digits, and a mean between two of them may go either way
+                    near = [fill_as_written(fitted.schema, column, right * way)[0] for way in (1 - CLOSE, 1 + CLOSE)]
+                    assert any(value == pytest.approx(one, rel=CLOSE) for one in near)
 
 
 def check_scored(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) -> None:
