@@ -138,6 +138,17 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
 
+    def fit_sql(self, query: str, connection: Any, target: str) -> NaiveBayes:
+        """Learn from the rows of a query, counted inside DuckDB or Postgres where its columns can be counted there.
+
+        `connection` is as `softcount.read_sql` takes it. Columns are looked at in the first 5,000 rows; what the
+        database cannot count is read out; `notes_` say which it was, and why.
+        """
+        from softcount.estimators.counting_inside import fitted_in_database
+
+        found: NaiveBayes = fitted_in_database(self, query, connection, target)
+        return found
+
     def _learn(
         self,
         X: Any,
