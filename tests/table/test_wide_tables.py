@@ -43,6 +43,7 @@ def test_a_row_group_unpacked_some_columns_at_a_time_has_the_same_rows(
 ) -> None:
     whole = sc.NaiveBayes().fit(tmp_path / "wide.parquet", "y")
     monkeypatch.setattr(parquet, "GROUP_BYTES", 5_000)
+    monkeypatch.setattr(parquet, "FEW_COLUMNS", 3)
     source = ParquetSource(str(tmp_path / "wide.parquet"))
     source.chunk_rows = 256
     wanted = {key: Wanted(numeric=False) for key in wide.column_names[::-1]}

@@ -26,6 +26,8 @@ PAGE = 2 << 20
 """Bytes that a column is unpacked to at most before its first rows come: a page, and the values that pages refer to."""
 GROUP_BYTES = 64 << 20
 """Bytes of all columns of a row group that are unpacked at once."""
+FEW_COLUMNS = 128
+"""Columns that are unpacked at once whatever their bytes: at most a page of each, and a file in between takes time."""
 
 
 class ParquetSource(Source):
@@ -88,12 +90,11 @@ class ParquetSource(Source):
 
     def _rows_of(self, file: Any, groups: list[int], sizes: dict[str, int], rows: int) -> Iterator[Any]:
         """The rows of some row groups; of one that is too large to be unpacked at once, some columns after others."""
-        blocks = _column_blocks(sizes)
-        if sum(sizes.values()) <= GROUP_BYTES or len(blocks) == 1:
+        if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
             yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
             return
         kept = []
-        for block in blocks:
+        for block in _column_blocks(sizes):
             batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
             kept.append(ArrowSpool(batches, self.file.name))
         for tables in zip(*(rechunked(spool.batches(), rows) for spool in kept), strict=True):
