@@ -219,7 +219,7 @@ def test_what_makes_no_sense_is_refused(fitted, setting, said):
 
 
 def test_text_is_refused():
-    with pytest.raises(DataError, match="there is text"):
+    with pytest.raises(DataError, match="is text, and averaged stars are of levels and numbers"):
         sc.AveragedStars(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
 
 

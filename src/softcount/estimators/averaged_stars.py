@@ -48,7 +48,7 @@ class AveragedStars(NaiveBayes):
         inputs.keep_settings(self, locals())
 
     estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, 1.0, 1000, 1e-8
-    calibration = dependence = weights = None
+    calibration = dependence = weights = spill = engine = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -64,7 +64,7 @@ class Classifier(NaiveBayes):
         inputs.keep_settings(self, locals())
 
     estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, 1.0, 1000, 1e-8
-    calibration = dependence = weights = None
+    calibration = dependence = weights = spill = engine = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
         """Learn from rows and their classes."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.pool import dealt, log_posteriors
@@ -33,8 +34,14 @@ class StarPlan:
 
 def refuse_text(fitted: Fitted) -> None:
     """Refuse what has no cells to make pairs of."""
+    texts = fitted.schema.texts
+    if texts:
+        raise DataError(
+            f"{wording.column(texts[0])} is text, and averaged stars are of levels and numbers. "
+            f"Leave it out ({remedies.kind(texts[0], 'ignore')}), or take naive Bayes."
+        )
     if fitted.bag or fitted.schema.stored("bags"):
-        raise DataError("averaged stars are of columns of levels and numbers, and there is text, or a sparse table.")
+        raise DataError("averaged stars are of levels and numbers, not of a sparse table. Take naive Bayes.")
 
 
 def with_stars(
