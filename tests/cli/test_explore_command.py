@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -96,13 +97,22 @@ def test_what_cannot_be_done_is_said(
     assert b"Traceback" not in result.stderr
 
 
-def test_k_means_has_a_page_too(tmp_path: Path) -> None:
-    sc.KMeans(2, random_state=0).fit(np.array([[0.0], [1.0], [9.0], [10.0]])).save(tmp_path / "k.sc")
-    result = subprocess.run(
-        [sys.executable, "-m", "softcount.cli", "explore", str(tmp_path / "k.sc")], capture_output=True, check=False
-    )
-    assert result.returncode == 0 and b"Wrote" in result.stderr
-    assert "Content-Security-Policy" in (tmp_path / "k.html").read_text()
+def test_k_means_and_chains_have_pages_and_directions_say_why_not(tmp_path: Path) -> None:
+    numbers = np.array([[0.0, 1.0], [1.0, 1.0], [9.0, 2.0], [10.0, 2.0]])
+    sc.KMeans(2, random_state=0).fit(numbers).save(tmp_path / "k.sc")
+    sc.MarkovChain().fit(["abab", "ba"]).save(tmp_path / "c.sc")
+    sc.SphericalKMeans(2, random_state=0).fit(numbers).save(tmp_path / "s.sc")
+    for name in ("k", "c"):
+        run(tmp_path / f"{name}.sc")
+        assert held(tmp_path / f"{name}.html")["elsewhere"] is False
+    assert "directions" in run(tmp_path / "s.sc", code=3).output
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    assert "Leave" in run(tmp_path / "c.sc", tmp_path / "x.csv", code=3).output
+
+
+def test_a_dense_network_has_no_page_and_says_what_to_ask(data: Any) -> None:
+    said = run(data("bif/barley.bif.gz"), "-o", "-", code=5).output
+    assert "a browser can go through 2,000,000" in said and "softcount query" in said and "--memory" not in said
 
 
 def test_a_page_too_large_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
