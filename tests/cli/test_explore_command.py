@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -110,9 +109,12 @@ def test_k_means_and_chains_have_pages_and_directions_say_why_not(tmp_path: Path
     assert "Leave" in run(tmp_path / "c.sc", tmp_path / "x.csv", code=3).output
 
 
-def test_a_dense_network_has_no_page_and_says_what_to_ask(data: Any) -> None:
-    said = run(data("bif/barley.bif.gz"), "-o", "-", code=5).output
-    assert "a browser can go through 2,000,000" in said and "softcount query" in said and "--memory" not in said
+def test_a_dense_network_has_no_page_and_says_what_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    MODELS["network"]().model.save(tmp_path / "n.sc")
+    monkeypatch.setattr("softcount.explore.net_document.ROOM", 10)
+    for how in ([], ["--serve"]):
+        said = run(tmp_path / "n.sc", *how, code=5).output
+        assert "a browser can go through 10" in said and "softcount query" in said and "--memory" not in said
 
 
 def test_a_page_too_large_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
