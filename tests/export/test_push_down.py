@@ -120,4 +120,6 @@ def test_what_cannot_be_counted_there_is_read_out_and_said(base: Any, settings: 
 def test_a_target_that_is_not_there_is_said(base: Any) -> None:
     with pytest.raises(sc.DataError, match="target names column 'z'"):
         sc.NaiveBayes().fit_sql("SELECT * FROM things", base, "z")
+    with pytest.raises(sc.DataError, match=r"the database refused the query: .*syntax error"):
+        sc.NaiveBayes().fit_sql("SELEC * FROM things", base, "y")
     assert quoted('a"b') == '"a""b"'

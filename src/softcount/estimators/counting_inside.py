@@ -19,7 +19,7 @@ ROUNDS = 4
 def fitted_in_database(estimator: Any, query: str, connection: Any, target: str) -> Any:
     """The estimator, fitted; its notes say whether the database counted, and if not, why not."""
     from softcount.export.database_counts import ReadOut
-    from softcount.sources.queries import connected
+    from softcount.sources.queries import connected, refused_query
 
     if isinstance(connection, str | os.PathLike):
         with closing(connected(os.fspath(connection))) as own:
@@ -29,6 +29,8 @@ def fitted_in_database(estimator: Any, query: str, connection: Any, target: str)
     except ReadOut as reason:
         estimator.fit(softcount.read_sql(query, connection), target)
         said = f"rows were read out of the database: {reason}."
+    except Exception as error:
+        raise refused_query(error) from None
     estimator.fitted_ = replace(estimator.fitted_, notes=[said, *estimator.fitted_.notes])
     return estimator
 

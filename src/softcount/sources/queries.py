@@ -42,9 +42,13 @@ def query_source(query: str, connection: Any, name: str = "the query") -> Spoole
         with closing(_batches(query, connection)) as batches:  # its cursor is closed before the connection may be
             return SpooledSource(batches, name)
     except Exception as error:
-        if _is_database_error(error):
-            raise DataError(f"the database refused the query: {_one_line(error)}.") from None
-        raise
+        raise refused_query(error) from None
+
+
+def refused_query(error: Exception) -> Exception:
+    """What a database says of a query, as an error of ours; any other error as it is."""
+    said = f"the database refused the query: {_one_line(error)}."
+    return DataError(said) if _is_database_error(error) else error
 
 
 def _is_database_error(error: Exception) -> bool:
