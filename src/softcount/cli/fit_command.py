@@ -172,8 +172,8 @@ class FitCommand(options.HeadedCommand):
 )
 @click.option(
     "--engine",
-    metavar="dask[=ADDRESS]",
-    help="Have the workers of Dask read the files and count: those at a scheduler's address, or --jobs of them started "
+    metavar="dask|spark[=ADDRESS]",
+    help="Have the workers of Dask or Spark read the files and count: those at an address, or --jobs of them started "
     "here. With --target the model is naive Bayes, and is not tried on rows held out.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, to the same bits.")
@@ -261,8 +261,8 @@ def check_engine(asked: dict[str, Any]) -> None:
     """Refuse engines that are not known, and what needs all rows here."""
     if asked["engine"] is None:
         return
-    if asked["engine"].partition("=")[0] != "dask":
-        raise click.UsageError(f"--engine {asked['engine']} is not known; give dask, or dask=ADDRESS")
+    if asked["engine"].partition("=")[0] not in ("dask", "spark"):
+        raise click.UsageError(f"--engine {asked['engine']} is not known; give dask or spark, with =ADDRESS or without")
     _refuse(asked, BESIDE_NO_ENGINE, "needs all rows on one machine; it cannot be given with --engine")
     if asked["model"] not in (None, "naive-bayes"):
         raise click.UsageError("--model naive-bayes is what --engine learns; other models need all rows on one machine")

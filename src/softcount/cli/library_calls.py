@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -188,9 +189,16 @@ def runner_for(request: FitRequest) -> AbstractContextManager[Any]:
         from softcount.run.threads import Threads
 
         return Threads(request.jobs, request.spill)
+    name, _, address = request.engine.partition("=")
+    if name == "spark":
+        from softcount.cli import NoPandas
+        from softcount.run.spark_engine import session_at
+
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not NoPandas]  # Spark asks for pandas
+        return session_at(address or None, request.jobs)
     from softcount.run.dask_engine import connected
 
-    return connected(request.engine.partition("=")[2] or None, request.jobs)
+    return connected(address or None, request.jobs)
 
 
 def _told(

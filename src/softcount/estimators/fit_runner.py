@@ -21,22 +21,31 @@ def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
     folder = folder_of(estimator.spill)
     if estimator.engine is None and not isinstance(table.source, PartsSource):
         return Threads(estimator.n_jobs, folder)
-    return engine_of(estimator.engine)
+    return engine_of(estimator.engine, table.source)
 
 
-def engine_of(engine: Any) -> WorkersEngine:
-    """The engine that a client is of; where nothing was given, of the client there is."""
+def engine_of(engine: Any, source: Any = None) -> WorkersEngine:
+    """The engine that a client or session is of; where nothing was given, the one that has the rows."""
     library = type(engine).__module__.split(".")[0]
+    if library == "pyspark" or type(source).__name__ == "SparkFrameSource":
+        from softcount.run.spark_engine import SparkEngine
+
+        return SparkEngine(source.frame.sparkSession if engine is None else engine)
     if engine is None or library in ("distributed", "dask"):
         from softcount.run.dask_engine import DaskEngine, client_of
 
         return DaskEngine(client_of(engine))
-    raise DataError(f"engine must be None or a client of Dask's (distributed.Client), not {engine!r}.")
+    raise DataError(f"engine must be None, a client of Dask's (distributed.Client) or a Spark session, not {engine!r}.")
 
 
 def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
     """A frame that an engine has, as a table; anything else as it came."""
-    if type(X).__module__.split(".")[0] not in ("dask", "dask_expr"):
+    library = type(X).__module__.split(".")[0]
+    if library == "pyspark":
+        from softcount.run.spark_engine import spark_source
+
+        return open_table(spark_source(X), missing=missing)
+    if library not in ("dask", "dask_expr"):
         return X
     from softcount.run.dask_engine import collection_source
 

@@ -374,8 +374,8 @@ class Mixture(BaseMixture):
     names another folder, and is used whatever the size. `checkpoint` is a file in which a long fit writes down where it
     is; fitted again with the same data and options, it goes on from there to the same bits, and takes the file away.
 
-    A frame of Dask's is fitted where its partitions are; `engine` is the client, and has its workers read the files
-    that `X` names. Any number of workers gives the same bits.
+    A frame of Dask's or Spark's is fitted where its partitions are; `engine` is the client or the session, and has its
+    workers read the files that `X` names. Any number of workers gives the same bits.
 
     `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
     `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is

@@ -88,7 +88,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
     where temporary files are, or in the folder that `spill` names.
 
-    A frame of Dask's is counted where its partitions are; `engine` is the client, as in `Mixture`.
+    A frame of Dask's or Spark's is counted where its partitions are; `engine` is its client, as in `Mixture`.
 
     `to_logistic(X, y)` is logistic regression on the same features, and with `hybrid=True` what lies between the two.
 

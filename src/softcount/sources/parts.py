@@ -62,8 +62,8 @@ class PartsSource(Source):
     n_rows = None
 
     def __init__(self, parts: Sequence[MadePart]) -> None:
-        self.parts = list(parts)
-        first = next((found for part in self.parts if (found := part.open()) is not None), None)
+        self.parts: list[Any] = list(parts)
+        first: Source | None = next((found for part in self.parts if (found := part.open()) is not None), None)
         if first is None:
             raise DataError("the table has no rows.")
         self._first = first

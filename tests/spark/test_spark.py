@@ -1,0 +1,153 @@
+"""Spark: files read in the tasks and any frame, near to one machine, whatever happens to a worker.
+
+`make scale` runs these; they need pyspark and Java 17 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import softcount as sc
+from cli.shell import softcount_command
+from softcount.errors import DataError
+from softcount.run.spark_engine import SparkEngine, spark_source
+from softcount.table import open_table
+
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed; make scale installs it")
+PARTS, ROWS = 4, 1_200
+SETTING: dict[str, Any] = {"n_init": 1, "max_iter": 20, "tol": 0, "random_state": 0, "kinds": {"kind": "ignore"}}
+
+
+def columns(part: int) -> dict[str, Any]:
+    """Numbers with holes, levels that come late, counts, and the class."""
+    rng = np.random.default_rng(part)
+    group = rng.integers(0, 3, ROWS)
+    levels = ["red", "blue", "green", "late" if part > 1 else "red"]
+    return {
+        "x": pa.array(rng.normal(size=ROWS) + 2.0 * group, mask=rng.random(ROWS) < 0.05),
+        "colour": [levels[place] for place in (group + rng.integers(0, 2, ROWS)) % 4],
+        "visits": rng.poisson(2 + 3 * group),
+        "kind": [("a", "b", "c")[place] for place in group],
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("parts")
+    for part in range(PARTS):
+        pq.write_table(pa.table(columns(part)), found / f"part-{part}.parquet")
+    return found
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    """Two tasks at once, each tried four times."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+    found = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    found.sparkContext.setLogLevel("OFF")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def frame(session: Any, folder: Path) -> Any:
+    return session.read.parquet(str(folder)).repartition(3, "colour").where("visits < 12")
+
+
+def differs(one: Any, other: Any) -> float:
+    """The largest difference of counts, in proportion to the largest of the column."""
+    pairs = [(own.value, other.counts_.arrays[key].value) for key, own in one.counts_.arrays.items()]
+    return max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    pairs = [(own, other.counts_.arrays[key]) for key, own in one.counts_.arrays.items()]
+    return all(np.array_equal(a.hi, b.hi) and np.array_equal(a.lo, b.lo) for a, b in pairs)
+
+
+def test_naive_bayes_of_files_is_that_of_one_machine(session: Any, folder: Path) -> None:
+    alone, found = (
+        sc.NaiveBayes(n_jobs=1).fit(str(folder), "kind"),
+        sc.NaiveBayes(engine=session).fit(str(folder), "kind"),
+    )
+    assert differs(alone, found) <= 1e-13
+    assert found.levels_ == alone.levels_ and list(found.classes_) == list(alone.classes_)
+    assert found.fitted_.missing == alone.fitted_.missing
+
+
+def test_naive_bayes_of_a_frame_with_holes_and_strings_is_that_of_one_machine(frame: Any) -> None:
+    alone, found = sc.NaiveBayes(n_jobs=1).fit(frame.toArrow(), "kind"), sc.NaiveBayes().fit(frame, "kind")
+    assert differs(alone, found) <= 1e-13
+    assert list(found.classes_) == list(alone.classes_)
+
+
+def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folder: Path) -> None:
+    def noise(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            cells = pa.array(np.random.default_rng().normal(size=batch.num_rows))
+            yield pa.RecordBatch.from_arrays([cells, batch.column(1)], names=["x", "kind"])
+
+    frame = session.read.parquet(str(folder)).select("x", "kind")
+    wandering = open_table(spark_source(frame.mapInArrow(noise, frame.schema)))
+    with SparkEngine(session) as engine:
+        engine.encoded(wandering)
+        with pytest.raises(DataError, match="Cache the frame"):
+            engine.encoded(wandering)
+
+
+def test_twenty_iterations_of_a_mixture_are_those_of_one_machine(session: Any, folder: Path) -> None:
+    alone = sc.Mixture(3, n_jobs=1, **SETTING).fit(str(folder))
+    found = sc.Mixture(3, engine=session, **SETTING).fit(str(folder))
+    np.testing.assert_allclose(found.trace_, alone.trace_, rtol=1e-14)
+
+
+def test_a_killed_worker_changes_no_bit(session: Any, folder: Path) -> None:
+    before = sc.NaiveBayes(engine=session).fit(str(folder), "kind")
+    _kill_a_worker(session)
+    assert same_bits(before, sc.NaiveBayes(engine=session).fit(str(folder), "kind"))
+
+
+def _kill_a_worker(session: Any) -> None:
+    def pids(batches: Iterator[Any]) -> Iterator[Any]:
+        yield pa.RecordBatch.from_pydict({"pid": pa.array([os.getpid()], pa.int64())})
+
+    (first, *_) = session.range(2).mapInArrow(pids, "pid long").collect()
+    os.kill(int(first["pid"]), signal.SIGKILL)
+
+
+def test_a_poisoned_part_is_one_line_that_names_it(session: Any, tmp_path: Path) -> None:
+    for part in range(2):
+        (tmp_path / f"part-{part}.csv").write_text("x,kind\n" + "".join(f"{row}.5,a\n" for row in range(50)))
+    with (tmp_path / "part-1.csv").open("a") as file:
+        file.write("1.5,b,too many cells\n")
+    with pytest.raises(DataError, match=r"part-1\.csv") as refused:
+        sc.NaiveBayes(engine=session).fit(str(tmp_path / "part-*.csv"), "kind")
+    assert "\n" not in str(refused.value)
+
+
+def test_what_spark_says_of_a_failure_is_one_line(session: Any, folder: Path) -> None:
+    frame = session.read.parquet(str(folder)).selectExpr("x", "kind", "raise_error('no such thing') AS z")
+    with pytest.raises(DataError, match="no such thing") as refused:
+        sc.NaiveBayes().fit(frame, "kind")
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+
+
+def test_the_shell_starts_a_session_of_its_own(folder: Path, tmp_path: Path) -> None:
+    said = softcount_command(
+        "fit", str(folder), "--target", "kind", "--engine", "spark", "--jobs", "2", "-o", str(tmp_path / "m.sc")
+    )
+    assert said.returncode == 0, said.stderr
+    assert differs(sc.NaiveBayes().fit(str(folder), "kind"), sc.load(tmp_path / "m.sc")) <= 1e-13
