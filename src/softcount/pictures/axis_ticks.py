@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, inf, isfinite, log10
 
 
 def nice_ticks(low: float, high: float, about: int = 6) -> list[float]:
@@ -37,14 +37,15 @@ def tick_text(value: float) -> str:
 
 
 def tick_texts(ticks: Sequence[float]) -> dict[float, str]:
-    """The numbers of all ticks of an axis, with as many digits as tell them apart.
+    """The numbers of all ticks of an axis, with as many digits as tell them apart and put each in its place.
 
     >>> tick_texts([-12563.95, -12563.9]), tick_texts([0.0, 0.5])
     ({-12563.95: '-12563.95', -12563.9: '-12563.9'}, {0.0: '0', 0.5: '0.5'})
     """
-    found = {tick: tick_text(tick) for tick in ticks}
+    found, ordered = {tick: tick_text(tick) for tick in ticks}, sorted(set(ticks))
+    near = min((right - left for left, right in zip(ordered, ordered[1:], strict=False)), default=inf) / 20
     for digits in range(7, 17):
-        if len(set(found.values())) == len(found):
+        if all(abs(float(text) - tick) <= near for tick, text in found.items()):
             break
         found = {tick: f"{tick:.{digits}g}" for tick in ticks}
     return found
