@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, floor, inf, isfinite, log10
 
 
@@ -43,7 +44,7 @@ def tick_texts(ticks: Sequence[float]) -> dict[float, str]:
     ({-12563.95: '-12563.95', -12563.9: '-12563.9'}, {0.0: '0', 0.5: '0.5'})
     """
     found, ordered = {tick: tick_text(tick) for tick in ticks}, sorted(set(ticks))
-    near = min((right - left for left, right in zip(ordered, ordered[1:], strict=False)), default=inf) / 20
+    near = min((right - left for left, right in pairwise(ordered)), default=inf) / 20
     for digits in range(7, 17):
         if all(abs(float(text) - tick) <= near for tick, text in found.items()):
             break
