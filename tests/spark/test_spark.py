@@ -122,7 +122,7 @@ def test_a_killed_worker_changes_no_bit(session: Any, folder: Path) -> None:
 
 def _kill_a_worker(session: Any) -> None:
     def pids(batches: Iterator[Any]) -> Iterator[Any]:
-        yield pa.RecordBatch.from_pydict({"pid": pa.array([os.getpid()], pa.int64())})
+        yield from (pa.RecordBatch.from_pydict({"pid": pa.array([os.getpid()], pa.int64())}) for _ in batches)
 
     (first, *_) = session.range(2).mapInArrow(pids, "pid long").collect()
     os.kill(int(first["pid"]), signal.SIGKILL)
