@@ -14,6 +14,7 @@ from softcount.evaluate.known_rows import KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.base import Runner
+from softcount.run.threads import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
 
@@ -21,6 +22,8 @@ FEW_ROWS = 10
 """Labelled rows below which the textbook's model is taken without asking."""
 MOST_NOTES = 20
 """Columns left out that are named."""
+FEW_CELLS = 20_000
+"""Cells up to which one thread is quicker than two, which wait for each other."""
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
@@ -53,8 +56,10 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
     copies = given.rows.copies()
     if copies:
         given = replace(given, rows=given.rows.without(copies))
-    scored = None if how.share is None else _held_share(fitted, given, runner, how)
-    pool, held = learned_pool(_training(fitted, given), runner, how.budget, how.folds)
+    with Threads(1) as alone:
+        worker = alone if len(given.labels) * len(column_keys(fitted.schema)) <= FEW_CELLS else runner
+        scored = None if how.share is None else _held_share(fitted, given, worker, how)
+        pool, held = learned_pool(_training(fitted, given), worker, how.budget, how.folds)
     said = _left_out(copies, column_keys(fitted.schema))
     if len(given.labels) < given.of:
         said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
