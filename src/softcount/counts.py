@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 
 
 class _Groups:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from softcount.errors import DataError
 from softcount.fitted.fitted_model import Fitted
 from softcount.numerics.logspace import log_rising
 from softcount.priors import Dirichlet, Expert
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 FIELDS = ("column", "level", "class", "n", "m")

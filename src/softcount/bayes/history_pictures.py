@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from softcount.pictures.line_chart import Chart, ChartLine, stacked_svg
 from softcount.pictures.text_curves import axis, spark
 from softcount.pictures.visible_text import printable
+from softcount.records import dataclass
 
 ACROSS = 60
 """Columns of a drawing in a terminal."""

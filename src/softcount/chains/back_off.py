@@ -7,14 +7,13 @@ a discount and a strength come from the evidence of a Pitman-Yor process with on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import minimize
 
 from softcount.chains.context_counts import ContextCounts, ContextLevel
 from softcount.chains.predictions import ContextShares, Predictions
 from softcount.numerics.late_scipy import gammaln
+from softcount.records import dataclass
 
 LEAST_DISCOUNT, MOST_DISCOUNT = 1e-6, 0.995
 LEAST_STRENGTH, MOST_STRENGTH = 1e-3, 1e6

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.kernels.transitions import count_pairs
+from softcount.records import dataclass
 
 GAP = -1
 """The digit of a step that is missing."""

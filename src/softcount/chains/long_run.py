@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from softcount.errors import DataError
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True)

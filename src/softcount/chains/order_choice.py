@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from softcount.chains.context_counts import Alphabet, ContextCounts, ContextLevel, StepKeys, steps_of
 from softcount.chains.predictions import Predictions
 from softcount.numerics.late_scipy import gammaln
+from softcount.records import dataclass
 
 BLOCKS = 6
 """Blocks in which the steps are predicted, each from all before it; each is as long as those together."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.chains.context_counts import GAP, Alphabet, ContextCounts, ContextLevel, StepKeys
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

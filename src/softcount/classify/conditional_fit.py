@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from softcount.classify.descent import lowest
 from softcount.classify.indicators import WideFeatures
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 
 LOOKED_AT = 4096
 """Rows that the shape of the problem is judged by."""

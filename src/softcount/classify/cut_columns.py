@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
+from softcount.records import dataclass
 from softcount.table.cuts import by_class, equal_count
 
 ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10

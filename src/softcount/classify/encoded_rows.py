@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 
 FEW = 1 << 16
 """Cells times columns up to which looking each up is as quick as a sparse product, which SciPy is loaded for."""

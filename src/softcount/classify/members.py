@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
+from softcount.records import dataclass
 
 
 class Member(Protocol):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from softcount.records import dataclass
 
 CLEARLY = 0.1
 """Nats a row by which bells over logarithms must be likelier than bells over the numbers themselves."""

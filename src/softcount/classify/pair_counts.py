@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.classify.terms import Terms
 from softcount.numerics.logspace import times_log
+from softcount.records import dataclass
 
 AT_ONCE = 1 << 20
 """Cells of dense rows that are multiplied at a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from softcount.classify.recipes import RECIPES, Recipe
 from softcount.classify.shared_weights import SharedWeights, learned_weights
 from softcount.classify.training import Training
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
 
 FOLDS = 5

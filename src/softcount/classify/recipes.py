@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from softcount.classify.shrunk_block import SeparateNormals
 from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import Training, laplace_tables, log_tables
+from softcount.records import dataclass
 
 MOST_PAIRS = 60
 """Pairs of columns that get a table."""

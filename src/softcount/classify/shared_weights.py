@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 
 LARGEST = 3.0
 """A weight is between nothing and this."""

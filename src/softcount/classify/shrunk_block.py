@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.classify.number_scale import NumberScale
+from softcount.records import dataclass
 
 IMAGINED = 2.0
 """Rows of the common covariance that every class is taken to have besides its own."""

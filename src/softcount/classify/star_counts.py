@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
 from softcount.classify.training import log_tables
 from softcount.numerics.late_scipy import xlogy
+from softcount.records import dataclass
 from softcount.table.schema import Key, Schema
 
 MOST_BYTES = 1 << 26

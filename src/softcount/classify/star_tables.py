@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.terms import Terms
 from softcount.numerics.logspace import log_sum_exp, times_log
+from softcount.records import dataclass
 
 LEAST_WEIGHT = 1e-6
 """Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from softcount.classify.indicators import Indicators
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 
 if TYPE_CHECKING:

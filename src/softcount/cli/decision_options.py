@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from softcount.cli.named_columns import suggestion
 from softcount.cli.outputs import say_note
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from softcount.cli import library_calls as library
 from softcount.cli.data_input import InputFormat, source_of
 from softcount.cli.named_columns import suggestion
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from softcount.cli import options
 from softcount.cli.decision_options import DecisionRequest, class_numbers
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import click
 
 from softcount.cli.named_columns import class_value, model_keys, node_keys, suggestion
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted

@@ -6,12 +6,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softcount.cli.data_input import InputFormat, TextSettings, may_be_lines, source_like, source_of
 from softcount.errors import DataError, ModelFileError
+from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from softcount.cli.named_columns import suggestion
 from softcount.cli.network_options import WORDS, NetRequest, is_network_file
 from softcount.cli.options import BDEU
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet, starts_told
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 
 from softcount.cli.options import BDEU, Command, as_number
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 HEADING = "Networks"
 AUTO = "auto"

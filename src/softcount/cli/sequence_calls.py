@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softcount.cli.sequence_options import SequenceForm
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from softcount.cli.options import Command, as_number
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat

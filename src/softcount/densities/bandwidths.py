@@ -7,7 +7,6 @@ bw.ucv find, with their bins and stopping rules; `isj` is Botev's; `cv` has the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gamma, pi, sqrt
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.densities.smoothing_kernels import KERNELS, SmoothingKernel
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError
 from softcount.numerics.roots import brent_root, crossing
+from softcount.records import dataclass
 
 PAIR_BINS = 1000
 """Bins of R's pair distances; more where they would be wider than a hundredth of the widest bandwidth tried."""

@@ -8,7 +8,6 @@ of the density gives (`SmoothingKernel.bends`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.densities.dyadic_bins import BLOCK, DyadicBins
 from softcount.densities.near_sums import DIGITS, UNREFLECTED, Images, near_log_density
 from softcount.densities.smoothing_kernels import SmoothingKernel
 from softcount.densities.weighted_points import WeightedPoints
+from softcount.records import dataclass
 
 FINE = 512
 """Cells to a bandwidth, at least."""

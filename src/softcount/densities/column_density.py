@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.densities.near_sums import DIGITS, Images, near_cdf, near_log_den
 from softcount.densities.reflection import OPEN, Reflection
 from softcount.densities.smoothing_kernels import SmoothingKernel
 from softcount.densities.weighted_points import WeightedPoints
+from softcount.records import dataclass
 
 SUMMED = 4096
 """Points up to which every sum is made one by one: less work than waking the compiled loops."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 BLOCK = 1024
 """Nodes that are kept or left out together."""

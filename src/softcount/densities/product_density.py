@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.densities.near_sums import DIGITS
 from softcount.densities.reflection import Reflection
 from softcount.densities.smoothing_kernels import SmoothingKernel
+from softcount.records import dataclass
 
 CELLS = 1 << 18
 

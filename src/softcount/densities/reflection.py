@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf
 
 import numpy as np
 
 from softcount.densities.near_sums import UNREFLECTED, Images
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 WIDEST = 100.0
 """Bandwidths wider than so many times the distance between two ends would need images without number."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf, pi, sqrt
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.numerics.late_scipy import expit, ndtr
+from softcount.records import dataclass
 
 Shape = Callable[[np.ndarray], np.ndarray]
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.net_evidence import is_sure
 from softcount.models.nodes import Node
+from softcount.records import dataclass
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
 from softcount.table import check_weights

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.estimators.inputs import refuse_fraction, refuse_jobs
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table

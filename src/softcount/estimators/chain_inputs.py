@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.learn.plan import retyping
+from softcount.records import dataclass
 from softcount.run.base import AtOnce
 from softcount.sequences import Sequences, open_sequences
 from softcount.sources import wording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from softcount.evaluate.column_scores import ColumnScores, column_scores, forwar
 from softcount.fitted.column_evidence import column_evidence, evidence_under
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split

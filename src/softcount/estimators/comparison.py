@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from numbers import Real
 from typing import Any
 
@@ -21,6 +21,7 @@ from softcount.evaluate.judge import mean_auc
 from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, Sums, summed
+from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet
 from softcount.run.threads import Threads
 from softcount.sources.frames import is_missing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.estimators import inputs
 from softcount.estimators.column_choice import FOLDS, labelled_table
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.evaluate.neighbourhoods import accuracies, adjacency
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table.chunk import Split
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.rivals import Rival, RivalTable
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.pictures.line_chart import Chart, ChartLine, chart_svg
+from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet
 
 FEWEST = 20

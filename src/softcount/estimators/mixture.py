@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.prepare import NOT_USED
 from softcount.learn.rules import Stop
 from softcount.learn.user_params import shares_name, start_levels
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table

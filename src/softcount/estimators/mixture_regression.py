@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.estimators.mixture import Mixture
 from softcount.families.multinormal import Multinormal
 from softcount.numerics.late_scipy import ndtr
+from softcount.records import dataclass
 
 HALVINGS = 60
 """Steps in which an interval's end is found: its error is then the spread of all ends over 2^60."""

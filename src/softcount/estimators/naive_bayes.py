@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
+from softcount.records import dataclass
 from softcount.table import Table, open_table, wording
 from softcount.table.schema import Key, Schema
 from softcount.table.table import OUTSIDE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.graph import Graph
 from softcount.networks.network import Network
 from softcount.priors import Dirichlet
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 

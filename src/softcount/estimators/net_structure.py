@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from softcount.errors import DataError
 from softcount.models.declared_net import Coded, Search, Shape
 from softcount.networks.graph import Edge, Graph, pair_of
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from softcount.estimators.mixture_regression import MixtureRegression
 from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.estimators.rivals import RivalTable, plain_features, quiet
 from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
+from softcount.records import dataclass
 from softcount.table.schema import Schema
 
 INSIDE = 0.9

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from softcount.estimators.averaged_stars import AveragedStars
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.families import Normal
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 

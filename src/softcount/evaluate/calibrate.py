@@ -6,7 +6,7 @@ The rows' posteriors come from the same adding of folds as cross-validation, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.numerics.roots import crossing
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

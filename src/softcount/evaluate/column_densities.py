@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.declared import read_kinds
 from softcount.numerics.logspace import log_sum_exp
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import open_table
 

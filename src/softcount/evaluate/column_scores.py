@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.numerics.logspace import log_sum_exp
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from softcount.classify.training import Training
 from softcount.evaluate.known_rows import KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.threads import Threads
 from softcount.table import Table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.evaluate.column_densities import ColumnFit, Learn, ValueGrid, candidates
+from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet
 from softcount.table.chunk import Split
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from softcount import remedies
 from softcount.fitted.fitted_model import Fitted
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import Dependence, dependence, dependent_pairs
+from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.cuts import equal_count
 from softcount.table.schema import Field, Key

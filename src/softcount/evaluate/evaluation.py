@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from softcount.evaluate.ranking import LiftLine
 from softcount.fitted.calibration import Bin, calibration_error
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ label, holes in a block) each fold takes it too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.numerics.late_scipy import sparse
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.table import Chunk, Settled, Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from softcount.errors import DataError
 from softcount.evaluate.ranking import PARTS, LiftLine, ScoredRows
 from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.fitted.decisions import cheapest
+from softcount.records import dataclass
 
 HOW = "rows given with their classes"
 

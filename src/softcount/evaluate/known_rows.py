@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.classify.encoded_rows import EncodedRows, column_keys
 from softcount.fitted.fitted_model import Fitted
 from softcount.numerics.mixed_bits import mixed
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.schema import Schema

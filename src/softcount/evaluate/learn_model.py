@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from softcount.errors import warn
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.learn.groups import Starts

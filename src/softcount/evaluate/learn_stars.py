@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from softcount.errors import DataError
 from softcount.evaluate.known_rows import KnownRows, class_places, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
 from softcount.sources import wording
 from softcount.sources.wording import and_others

@@ -7,7 +7,7 @@ their features with their classes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,7 @@ from softcount.models.nodes import Node, Params
 from softcount.numerics.late_scipy import sparse
 from softcount.numerics.logspace import softmax_rows
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split

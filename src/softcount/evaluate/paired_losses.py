@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from softcount.records import dataclass
 
 ERRORS = 2.0
 """Standard errors within which a difference is a tie."""

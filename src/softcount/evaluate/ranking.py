@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.fitted.decisions import Threshold, called
+from softcount.records import dataclass
 
 RATES = ("precision", "recall")
 PARTS = 10

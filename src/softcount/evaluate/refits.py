@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.evaluate.scores import Evaluation, Sums, summed
+from softcount.records import dataclass
 from softcount.table.chunk import Split
 
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -6,7 +6,7 @@ The table is gone through chunk by chunk, and only sums and a few rows are kept 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.fitted.classes import cells
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import Chunk
 from softcount.table.chunk import Chunks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.evaluate.ranking import LiftLine, Ranking
 from softcount.fitted.calibration import BINS, bin_sums, bins_of
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
+from softcount.records import dataclass
 from softcount.run.base import Runner, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.models.weighed_star import LOWEST
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

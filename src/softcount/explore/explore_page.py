@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from softcount.errors import DataError
 from softcount.files import atomic_writer
 from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.drawing import markup
+from softcount.records import dataclass
 from softcount.report.html_page import STYLE, content_policy, html_document
 from softcount.report.plain_text import counted
 

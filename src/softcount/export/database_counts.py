@@ -7,7 +7,6 @@ anchor a class a million deviations away would lose its digits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.export.sql_formulas import number
 from softcount.fitted.fitted_model import Fitted
 from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.table.cell_forms import is_plain
 from softcount.table.schema import Field, Key, Kind

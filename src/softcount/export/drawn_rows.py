@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from softcount.errors import DataError
 from softcount.export.scoring_plan import ScoringPlan
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table.schema import Key
 

@@ -7,13 +7,13 @@ and tables that are looked up by a code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
 from softcount.families.setting import CLAMPED
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 Operation = Literal["add", "subtract", "multiply", "divide", "log", "exp", "largest"]

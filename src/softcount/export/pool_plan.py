@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from softcount.export.formulas import (
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, input_columns
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted_model import Fitted
 from softcount.models.nodes import Node
 from softcount.models.weighed_star import LOWEST, WeighedStar
+from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.table.cell_forms import is_plain
 from softcount.table.names import labels

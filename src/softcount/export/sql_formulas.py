@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from softcount.export.formulas import (
     Test,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan
+from softcount.records import dataclass
 
 TOO_SMALL = -700.0
 """A logarithm whose exponential is taken for nothing: Postgres refuses to underflow."""

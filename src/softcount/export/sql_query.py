@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -36,6 +36,7 @@ from softcount.export.sql_formulas import (
 )  # fmt: skip
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
+from softcount.records import dataclass
 from softcount.table.names import apart
 from softcount.table.schema import Kind
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from softcount.families.setting import CLAMPED, SMALLEST, ClosedForm, How, Hyper
 from softcount.numerics.late_scipy import betaln, gammaln
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta
+from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from softcount.families.setting import How, Hyper, Params, Setting
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.cuts import class_places, interval_names
 from softcount.table.modl import interval_places
 

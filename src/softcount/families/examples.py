@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from softcount.families.base import Family
+from softcount.records import dataclass
 
 Row = tuple[Any, ...]
 Units = tuple[float, ...]

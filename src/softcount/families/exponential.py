@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from softcount.families.totals import Totals
 from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 LEAST_MEAN = 1e-294

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Set
 from softcount.numerics.late_scipy import gammainc, gammaincc
 from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.numerics.twofold import Twofold, stack
+from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from softcount.families.totals import Totals
 from softcount.numerics.late_scipy import betaln, xlog1py
 from softcount.numerics.logspace import log_rising
 from softcount.priors import Beta
+from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.modl import level_groups
 from softcount.table.schema import Key
 

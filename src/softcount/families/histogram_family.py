@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from softcount.families.binned_counts import BinnedCounts
 from softcount.families.examples import Cells, example
 from softcount.families.number_facts import FEW_ROWS, NumberFacts
 from softcount.families.point_counts import between, steady
+from softcount.records import dataclass
 
 
 @register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any, cast
@@ -19,6 +19,7 @@ from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params,
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key
 
 MOST_CELLS = 20_000_000

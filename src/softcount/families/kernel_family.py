@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -18,6 +17,7 @@ from softcount.families.number_facts import FEW_ROWS, NumberFacts
 from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from softcount.families.multinormal import Multinormal, block_moments
 from softcount.families.normal import HALF_LOG_2PI, scale_evidence
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13

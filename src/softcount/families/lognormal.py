@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from softcount.families.normal import Normal
 from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import ClosedForm, Params, Setting
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 

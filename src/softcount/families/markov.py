@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from softcount.families.text_family import Text, evidence, marking, spoken
 from softcount.numerics.late_scipy import entr, gammaln, xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.transitions_of import TO, symbols_behind, symbols_in

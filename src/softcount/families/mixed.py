@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from softcount.numerics.logspace import softmax_rows
 from softcount.numerics.rounding import NARROW, least_share
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseChi2
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 NORMAL = Normal()

@@ -6,7 +6,6 @@ A block is an array, or a sparse matrix where most counts are nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from softcount.families.setting import CLAMPED, ClosedForm, How, Hyper, Line, Pa
 from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 

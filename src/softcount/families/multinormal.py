@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import local
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +20,7 @@ from softcount.numerics.late_scipy import gammaln, psi
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseWishart
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.numerics.late_scipy import betaln, gammaln, ndtr, psi, stdtr, xlo
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
+from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727

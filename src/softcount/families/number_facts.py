@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softcount.numerics.rounding import least_share
+from softcount.records import dataclass
 
 LARGE_SHARE = 0.1
 """The share of rows from which on one value is a spike; zero is one, among numbers of 0 or more, where it is met."""

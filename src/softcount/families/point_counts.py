@@ -7,7 +7,6 @@ kernels) is decided by counts that add, subtract and save. The density is consta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, P
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.counted_points import CountedPoints
 from softcount.table.schema import Field, Key, Kind
 

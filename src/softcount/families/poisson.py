@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from softcount.numerics.late_scipy import betainc, gammaln, pdtr, pdtrc, xlogy
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
+from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 

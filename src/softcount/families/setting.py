@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.table.cell_forms import CellForm
 from softcount.table.schema import Key
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.numerics.late_scipy import betaln, entr, xlog1py, xlogy
 from softcount.numerics.twofold import Twofold, concatenate
+from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 BESIDE = ("lognormal", "gamma", "exponential", "normal")

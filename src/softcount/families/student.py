@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from softcount.numerics.late_scipy import stdtrit
 from softcount.numerics.shapes import gap, height, log_integral, shape_of
 from softcount.numerics.twofold import Twofold, concatenate, stack
 from softcount.priors import NormalInverseChi2
+from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 LOWEST, HIGHEST = 1.0, 200.0

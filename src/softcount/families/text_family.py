@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.families.word_models import MODELS, MultinomialWords
 from softcount.numerics.late_scipy import gammaln, logit, xlogy
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.networks.graph import Graph
 from softcount.networks.network import MOST_AXES, Network, first_bad_row, in_words, normalised
+from softcount.records import dataclass
 from softcount.sources.wording import and_others, cell
 
 MOST_CELLS = 1 << 26

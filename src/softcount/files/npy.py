@@ -7,7 +7,6 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from typing import IO
@@ -17,6 +16,7 @@ from numpy.lib import format as npy
 
 from softcount.errors import ModelFileError
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 
 PLAIN = ("<f8", "<i8", "<i4", "|u1", "|b1")
 """The types an array may have, besides text of fixed width."""

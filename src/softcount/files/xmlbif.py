@@ -7,7 +7,7 @@ unless its element says `xml:space="preserve"`, which is how names that begin or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import NamedTuple
 from xml.parsers import expat
@@ -17,6 +17,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.files.network_draft import Definition, NetworkDraft, numbers
 from softcount.networks.network import Network
+from softcount.records import dataclass
 from softcount.sources.wording import cell
 
 _TEXTS = frozenset(("NAME", "OUTCOME", "VALUE", "FOR", "GIVEN", "TABLE"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from softcount.fitted.given_groups import (
 from softcount.fitted.shown_answers import answer_html, answer_line
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, given_back
 from softcount.table.names import apart, labels

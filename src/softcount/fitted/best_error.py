@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from softcount.errors import DataError
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
 from softcount.numerics.late_scipy import softmax, sparse
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 
 AT_ONCE = 16_384

@@ -7,9 +7,10 @@ surely is seen on rows held out, and undone here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from softcount.records import dataclass
 
 METHODS = ("temperature", "isotonic")
 BINS = 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from softcount.fitted.marking_words import marking_lines
 from softcount.fitted.surprise import RowScores, SurpriseMeter, part_of, tiles
 from softcount.models.nodes import Node
 from softcount.numerics.late_scipy import entr
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import as_cell

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.families import Family, Params
 from softcount.fitted.answers import Answer
 from softcount.fitted.given_groups import leaf_with
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from softcount.models.base import ClassModel
 from softcount.models.star import Star
 from softcount.models.weighed_star import WeighedStar
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

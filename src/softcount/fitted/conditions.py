@@ -7,7 +7,7 @@ not (100 to 200)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import reduce
 from itertools import pairwise
@@ -17,6 +17,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import Family, Params, Setting
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
 from softcount.table.schema import Key

@@ -6,12 +6,12 @@ All of it starts from (rows x classes) probabilities and the names of the classe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 ESTIMATE = "estimate"
 """The word that asks for the classes' shares to be estimated from the rows themselves."""

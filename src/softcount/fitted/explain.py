@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in, name_apart
+from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from softcount.learn.learned import Learned
 from softcount.models.nodes import refuse_scores
 from softcount.models.tiles import TILE
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key

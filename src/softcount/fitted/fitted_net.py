@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -39,6 +39,7 @@ from softcount.networks.ask import Questions
 from softcount.networks.elimination import ROOM
 from softcount.networks.row_evidence import Evidence
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key, Kind
 

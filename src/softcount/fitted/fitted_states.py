@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from itertools import count
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from softcount.models.hidden_chain import CompiledChain, HiddenChain
 from softcount.models.nodes import Imagined
 from softcount.models.path_parts import PathRows
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import runs_of
 from softcount.sequences import Sequences

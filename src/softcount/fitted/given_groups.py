@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
@@ -16,6 +15,7 @@ from softcount.families import Family, Params
 from softcount.fitted.conditions import Condition, Levels, condition_of, evidence_within, is_number, within
 from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Chunk
 from softcount.table.schema import Key

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.models.base import ClassModel
 from softcount.models.linear_star import LinearStar
 from softcount.models.star import Star
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from softcount.families.base import IMPOSSIBLE
 from softcount.families.text_family import WordFigures, spoken
 from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
+from softcount.records import dataclass
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.names import apart, label
 from softcount.text import Reading

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ from softcount.errors import DataError
 from softcount.fitted.answers import query
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.fitted_net import FittedNet
+from softcount.records import dataclass
 from softcount.table.schema import Field, Key
 
 Model = Fitted | FittedNet

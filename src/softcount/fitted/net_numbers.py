@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from softcount.models.net import Net, NetRows
 from softcount.models.nodes import Node, Params
 from softcount.models.number_parts import NumberPart
 from softcount.models.stacks import Stack
+from softcount.records import dataclass
 from softcount.table import Chunk
 from softcount.table.schema import Key
 

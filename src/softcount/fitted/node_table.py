@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ Class against class they add up exactly, with any number of classes; one class a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.fitted.column_shapes import column_range
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.fitted.column_shapes import column_range
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.table.schema import Key
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:

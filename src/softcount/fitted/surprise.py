@@ -12,7 +12,7 @@ the sum of these, in nats: about 0 for an ordinary row. A missing cell adds noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
 from softcount.numerics.late_scipy import entr, xlogy
 from softcount.numerics.logspace import softmax_rows
+from softcount.records import dataclass
 from softcount.table import Chunk
 from softcount.table.schema import Key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from softcount.learn.repeated_columns import without_repeats
 from softcount.models.base import expected
 from softcount.models.row_steps import preparing
 from softcount.models.tiles import Ready
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.table import Chunk, Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import lgamma
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.learn.learned import Learned, Trial
 from softcount.learn.plan import Plan, plug
 from softcount.learn.state_starts import StateStarts
 from softcount.models.base import StateModel
+from softcount.records import dataclass
 from softcount.run.base import Runner
 
 TRIAL_STARTS = 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.models.nodes import Params
+from softcount.records import dataclass
 
 Arrays = dict[str, np.ndarray]
 Write = Callable[[dict[str, Any], Arrays], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -15,6 +15,7 @@ from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.repeated_columns import column_of, correlations, is_free
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import dependent_pairs
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.table.schema import Field, Key, Kind

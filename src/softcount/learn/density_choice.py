@@ -4,7 +4,7 @@ scored on the rest, all folds from one count (decision 2)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.learn.plan import Plan, plug, retyping
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
 from softcount.numerics.rounding import least_share
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
 from softcount.table.column_plan import ColumnPlan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from softcount.families import How, Hyper, Params
 from softcount.families.number_facts import NumberFacts, facts_of_numbers
 from softcount.models.nodes import Node, node_hyper
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 
 FOLDS = 5
 STEPS, FOLD_STEPS = 12, 6

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from softcount.learn.start_traces import Traces
+from softcount.records import dataclass
 from softcount.table.column_summary import TableSummary
 
 

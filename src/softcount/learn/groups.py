@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ from softcount.models.row_steps import counting_equally, weighing
 from softcount.models.side_by_side import SideBySide
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Distribution
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
 from softcount.models.row_steps import count_equally
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from softcount.learn.evidence import bic, description_length
 from softcount.learn.fit_record import FitRecord
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
+from softcount.records import dataclass
 from softcount.table.schema import Key, Schema
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -22,6 +22,7 @@ from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.nodes import Imagined, Params
 from softcount.models.side_by_side import SideBySide
 from softcount.numerics.twofold import concatenate
+from softcount.records import dataclass
 from softcount.run.base import Runner
 
 TRIES = 2

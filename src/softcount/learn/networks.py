@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from softcount.learn.search import Search, SearchResult
 from softcount.learn.start import entropy
 from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
+from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end

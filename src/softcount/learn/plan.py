@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from softcount.learn.rules import Climb, Stop, Watch
 from softcount.models.base import ClassModel
 from softcount.models.declared import Declared
 from softcount.models.nodes import Imagined, Params
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Contradiction, Table, wording
 

@@ -4,7 +4,7 @@ and for folds alike."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, refuse_scores, refuse_unknown
 from softcount.models.row_steps import preparing
 from softcount.models.side_by_side import SideBySide
+from softcount.records import dataclass
 from softcount.run.base import Runner, total
 from softcount.run.held_rows import HeldRows
 from softcount.run.rows import Rows, Step

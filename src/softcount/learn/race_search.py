@@ -7,7 +7,7 @@ place go on as one, and those that cannot reach the best any more are given up.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from softcount.learn.rules import Climb
 from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, owners_of
 from softcount.models.nodes import Params
 from softcount.models.side_by_side import SideBySide
+from softcount.records import dataclass
 
 STAGES = (9, 12, 16, 20, 25, 30, 38, 45, 60, 80, 100, 150, 200)
 """Passes after which sets are compared."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, Protocol
 
@@ -15,6 +14,7 @@ from softcount.learn.accelerate import Extrapolation
 from softcount.learn.climb_log import SavedClimb, params_arrays, params_from
 from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.nodes import Params
+from softcount.records import dataclass
 
 Watch = Callable[[int, float], None]
 Assignment = Literal["soft", "hard", "drawn"]

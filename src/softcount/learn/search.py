@@ -7,7 +7,7 @@ is mended once; the others go on, all of them where that is cheap, the promising
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.rules import Climb
 from softcount.models.base import Model, Problem
 from softcount.models.nodes import Params
+from softcount.records import dataclass
 
 SHORT = 20
 """Maps after which starts are first compared."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 from softcount.run.rows import Rows, Step
 from softcount.table.chunk import Chunk
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
+
+from softcount.records import dataclass
 
 WatchStarts = Callable[[int, int, int, float], None]
 MOST_STARTS, MOST_STEPS = 20, 150

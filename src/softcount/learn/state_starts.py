@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -16,6 +16,7 @@ from softcount.learn.start import NEAREST_SHARE, drawn_memberships, pinned
 from softcount.learn.user_params import given_params
 from softcount.models.base import StateModel
 from softcount.models.nodes import Imagined, Params
+from softcount.records import dataclass
 
 STAYING = (0.0, 0.8)
 """Of a start's transitions, those that stay: nothing is known of half of the starts' habits, half are slow to move."""

@@ -10,7 +10,7 @@ nats a row short of batch EM; counts that are simply added, 0.0012.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from softcount.models.base import ClassModel, Problem
 from softcount.models.declared import priors_of
 from softcount.models.nodes import Imagined, best_evidence
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk
 from softcount.table.schema import Key, Schema

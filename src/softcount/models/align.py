@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from softcount.models.bag_stack import regrouped
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
 from softcount.table.text_columns import WORDLESS, counted_words

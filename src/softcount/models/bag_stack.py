@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
 from softcount.numerics.late_scipy import sparse
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +20,7 @@ from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
 from softcount.models.row_steps import arranging, expecting, finding_impossible
+from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import rows_here
 from softcount.run.rows import Rows

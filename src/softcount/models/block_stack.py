@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
 from softcount.numerics.late_scipy import gammaln
 from softcount.numerics.twofold import Twofold, two_sum
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 
 NARROW = 32

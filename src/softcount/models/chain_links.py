@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from softcount.families import Categorical, Setting
 from softcount.models.nodes import Node
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 FIRST: Key = ("(first state)", 0)

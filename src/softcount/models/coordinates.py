@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ from softcount.families.base import Line
 from softcount.families.base import Params as Own
 from softcount.models.base import Model
 from softcount.models.nodes import Bundle, Imagined, Name, Params
+from softcount.records import dataclass
 
 SMALLEST = 1e-300
 lower = cache(np.tril_indices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
+from softcount.records import dataclass
 from softcount.run.rows import Rows
 from softcount.table import Settled, Table
 from softcount.table.counted_points import CountedPoints, points_for

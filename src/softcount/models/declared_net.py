@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
 from softcount.networks.graph import Graph
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Chunk, Settled
 from softcount.table.cuts import MOST_INTERVALS, by_class, equal_count, interval_means, interval_names

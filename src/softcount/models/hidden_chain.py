@@ -6,7 +6,7 @@ What states show is a star's stacks: any family, mixed columns, holes and blocks
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -27,6 +27,7 @@ from softcount.models.stacks import Kernels
 from softcount.models.star import Star, scratch
 from softcount.models.tiles import TILE, rows_of
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.models.nodes import Params
 from softcount.models.star import Star
 from softcount.models.tiles import TILE, Ready, rows_of
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 

@@ -8,7 +8,7 @@ hidden nodes among it, is shared out by what the tables say of it (`networks/exp
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
@@ -31,6 +31,7 @@ from softcount.networks.expect import Expected, RowsWithHoles
 from softcount.networks.graph import Graph
 from softcount.networks.network import in_words
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.cuts import interval_middles
 from softcount.table.schema import Key, Schema

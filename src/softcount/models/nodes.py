@@ -8,7 +8,7 @@ for the user and the file.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Setting
 from softcount.families import Params as Own
 from softcount.numerics.twofold import Twofold, stack
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 Name = Hashable

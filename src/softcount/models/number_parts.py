@@ -8,7 +8,6 @@ was counted is then each number's own: of itself and of the numbers it follows, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
@@ -23,6 +22,7 @@ from softcount.models.block_stack import Block, Data, Densities, centres_of, hol
 from softcount.models.nodes import Bundle, Name, Params
 from softcount.models.stacks import Kernels, Tallies
 from softcount.numerics.twofold import Twofold, concatenate
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.schema import Key, Schema
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from softcount.models.tiles import Ready, rows_of
+from softcount.records import dataclass
 
 PORTION = 8192
 """Steps of whole sequences that are one part of the work."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 
 

@@ -8,7 +8,7 @@ near enough to tell starts apart, and is climbed on with all digits.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ from softcount.models.coordinates import bent, straight, straight_shape
 from softcount.models.nodes import Bundle, Imagined, Params, per_level
 from softcount.models.stacks import Stack
 from softcount.numerics.twofold import Single, Twofold
+from softcount.records import dataclass
 
 Statistics = Mapping[Hashable, np.ndarray]
 

@@ -7,7 +7,7 @@ labels. What it counts is one array under the stack's name; `split` cuts it into
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
 from softcount.models.ragged_counts import Ragged, starts_of
 from softcount.numerics.twofold import Twofold, stack
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key
 

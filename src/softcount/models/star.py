@@ -6,7 +6,7 @@ All labels known is naive Bayes; some null, semi-supervised; all null, a mixture
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import local
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from softcount.models.side_by_side import ProductRows
 from softcount.models.stacks import Codes, JointCodes, Kernels, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthened, rows_of
 from softcount.numerics.twofold import Twofold
+from softcount.records import dataclass
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key, Schema

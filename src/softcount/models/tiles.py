@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from softcount.models.bag_stack import SparseRows
+from softcount.records import dataclass
 
 TILE = 4096
 """Rows scored at a time, so that rows x groups stays in the cache."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from softcount.models.nodes import Params
 from softcount.models.star import Star
 from softcount.models.tiles import TILE, Ready, rows_of
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 LOWEST = -1e3

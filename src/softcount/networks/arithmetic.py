@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from softcount.networks.row_evidence import Array
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from softcount.networks.graph import Graph
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.loaded_tree import Batches, LoadedTree, blocks, check_tables
 from softcount.networks.row_evidence import Array, Evidence, LaneInput
+from softcount.records import dataclass
 
 ROWS_WORTH_A_TREE = 512
 """Rows with the same nodes seen, on average, from which they get a tree of their own without those nodes.

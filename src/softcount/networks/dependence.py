@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
 from softcount.numerics.chi_squared import chi_squared_tail
+from softcount.records import dataclass
 
 Node = TypeVar("Node", bound=Hashable)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.networks.code_counts import CodeCounts, Counting
 from softcount.networks.graph import Graph
 from softcount.networks.graph_scores import Bdeu
 from softcount.numerics.logspace import log_sum_exp
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isfinite, log2, prod
 from typing import Any
 
 from softcount import remedies
 from softcount.errors import DataError, ResourceError
+from softcount.records import dataclass
 
 Scope = tuple[int, ...]
 

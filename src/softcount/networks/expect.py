@@ -7,7 +7,6 @@ rows with a part that is too large for that go through the junction tree of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -19,6 +18,7 @@ from softcount.networks.elimination import Scope
 from softcount.networks.graph import Graph
 from softcount.networks.hole_plan import HolePlan
 from softcount.networks.large_rows import LargeShare
+from softcount.records import dataclass
 
 SMALL = 1e-300
 """Far below what decides anything in plain numbers, so that sums that it would decide are done again in logarithms."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
 
@@ -13,6 +12,7 @@ from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
 from softcount.networks.graph import Graph
 from softcount.networks.graph_scores import Score, family_score, weight_of_rows
+from softcount.records import dataclass
 
 Pair = tuple[int, int]
 Parents = tuple[tuple[int, ...], ...]

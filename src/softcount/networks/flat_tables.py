@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.networks.elimination import Scope
+from softcount.records import dataclass
 
 BLOCK = 2**20
 """Numbers worked out at once, where many are."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import cast
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 Name = Hashable
 Edge = tuple[Name, Name]

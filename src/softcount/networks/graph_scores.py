@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, prod
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from softcount.networks.code_counts import Counting
 from softcount.networks.graph import Graph
 from softcount.numerics.late_scipy import xlogy
 from softcount.numerics.logspace import log_rising
+from softcount.records import dataclass
 
 
 class Score(Protocol):

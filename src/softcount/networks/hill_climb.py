@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from softcount.networks.family_scores import FamilyScores, Pair, Parents
+from softcount.records import dataclass
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5

@@ -8,13 +8,14 @@ whose scopes stand at the same cells as well are one part with their rows' weigh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.networks.elimination import Scope
 from softcount.networks.flat_tables import FlatTables, number_alike, positions, runs
 from softcount.networks.summing_steps import SummingSteps
+from softcount.records import dataclass
 
 BLOCK = 2**18
 """Parts of rows of which equal ones are looked for at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from softcount.networks.hole_parts import HolePatterns, parts_of_rows
 from softcount.networks.large_rows import LargeRows
 from softcount.networks.sum_parts import SummedParts
 from softcount.networks.summing_steps import SummingSteps
+from softcount.records import dataclass
 
 ROOM = 2**25
 """Numbers that the lookups of all shapes of parts may have together: 128 megabytes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from softcount.errors import DataError
 from softcount.networks.elimination import ROOM, Scope, eliminate
+from softcount.records import dataclass
 
 Index = tuple[slice | None, ...]
 

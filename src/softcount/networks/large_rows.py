@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -18,6 +17,7 @@ from softcount.networks.loaded_tree import LoadedTree
 from softcount.networks.row_evidence import Evidence
 from softcount.networks.row_trees import RowTrees
 from softcount.networks.sampled_lanes import SampledLanes
+from softcount.records import dataclass
 
 MOST_CELLS = 2**24
 """The largest junction tree: 128 megabytes for a row, a few times over, and a second or so."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from softcount.networks.elimination import Scope
 from softcount.networks.junction_tree import JunctionTree, Side
 from softcount.networks.propagation import Belief, Propagation
 from softcount.networks.row_evidence import Array, Evidence, LaneInput
+from softcount.records import dataclass
 
 BLOCK = 2**21
 """Cells of cliques held at once: 16 megabytes, and some arrays of that size beside them."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.networks.graph import Graph, Name
+from softcount.records import dataclass
 
 CLOSE_TO_ONE = 1e-6
 """How far from one the probabilities of a configuration may sum."""

@@ -8,7 +8,7 @@ tells, at no cost) and the loss not be proved negligible, all is done again with
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 from softcount.networks.arithmetic import LOGS, MAXIMA, PLAIN, Arithmetic
 from softcount.networks.junction_tree import JunctionTree, Place, Side
 from softcount.networks.row_evidence import Array, LaneInput, unlogged
+from softcount.records import dataclass
 
 LOST = -500.0
 """Logarithm above which 10^-308 in some cells is nothing: it is less than 10^-90 of the whole."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from math import prod
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.networks.elimination import Scope
+from softcount.records import dataclass
 
 Array = np.ndarray
 

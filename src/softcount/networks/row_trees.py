@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from softcount.networks.graph import Graph
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.loaded_tree import LoadedTree
 from softcount.networks.row_evidence import Evidence
+from softcount.records import dataclass
 
 MOST_CELLS = 2**20
 """Cells of the tree of one row, which take some milliseconds in every pass; Gibbs chains take as long for a row."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from softcount.networks.elimination import Scope
 from softcount.networks.flat_tables import FlatTables
 from softcount.networks.graph import Graph
+from softcount.records import dataclass
 
 Factors = Mapping[Scope, np.ndarray]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.networks.graph import Graph
 from softcount.networks.sampled_lanes import SampledLanes
+from softcount.records import dataclass
 
 BLOCK = 8192
 """Samples drawn at once."""

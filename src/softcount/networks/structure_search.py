@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from softcount.errors import DataError
 from softcount.networks.code_counts import Counting
 from softcount.networks.exact_search import exact_search, is_affordable
@@ -11,6 +9,7 @@ from softcount.networks.family_scores import EdgeRules, FamilyScores
 from softcount.networks.graph import Graph
 from softcount.networks.graph_scores import Score
 from softcount.networks.hill_climb import Effort, hill_climb
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

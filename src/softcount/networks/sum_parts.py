@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.networks.flat_tables import in_blocks, positions, runs
 from softcount.networks.hole_parts import HoleParts
 from softcount.networks.summing_steps import Lookups
+from softcount.records import dataclass
 
 WORTH_COMPILING = 200_000
 """Numbers looked up in one pass from which, over the passes of a fit, compiled sums pay for importing Numba: at 30

@@ -6,12 +6,12 @@ they have (its clique); and adds up over the levels of its node. What it finds g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from softcount.networks.flat_tables import FlatTables, in_blocks, positions, runs
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True)

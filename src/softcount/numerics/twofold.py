@@ -6,10 +6,11 @@ that sits a million standard deviations from its column's anchor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from softcount.records import dataclass
 
 Index = Any
 ZERO = np.zeros(())

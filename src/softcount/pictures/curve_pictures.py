@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from softcount.pictures.plot_frame import (
 )
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
+from softcount.records import dataclass
 
 PANEL = 344.0
 """The width of a small picture, two of which stand side by side."""

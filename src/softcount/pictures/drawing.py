@@ -7,11 +7,12 @@ the page it is on sets for light and dark, or the picture itself where it is a f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 
 from softcount.pictures.tones import DARK, FONT, LIGHT, picture_rules, variables
 from softcount.pictures.visible_text import cell_width, printable
+from softcount.records import dataclass
 
 SMALL, NORMAL = 11.0, 12.0
 """Sizes of letters."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
 from softcount.pictures.plot_frame import PlotFrame, add_x_axis, widened
 from softcount.pictures.table_pictures import label_room
+from softcount.records import dataclass
 
 WIDTH = 760.0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from softcount.pictures.axis_ticks import nice_ticks, tick_text
 from softcount.pictures.drawing import markup, svg_file
 from softcount.pictures.tones import CLASS_TONES, class_tone
 from softcount.pictures.visible_text import printable
+from softcount.records import dataclass
 
 WIDTH, HEIGHT = 720.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 16.0, 34.0, 48.0

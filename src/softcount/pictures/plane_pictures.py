@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 import numpy as np
@@ -13,6 +13,7 @@ from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, text_width
 from softcount.pictures.plot_frame import PlotFrame, Range, add_axes, add_legend, legend_height
 from softcount.pictures.tones import class_tone
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_texts
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text, text_width
 from softcount.pictures.tones import class_tone
+from softcount.records import dataclass
 
 Range = tuple[float, float]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.pictures.drawing import NORMAL, SMALL, Drawing, fitted_text, text_width
+from softcount.records import dataclass
 
 LABEL = 190.0
 """Most room for the names at the left."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.errors import DataError
 from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, nonnegative, require, shown, tail
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

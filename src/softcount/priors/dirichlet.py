@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.errors import DataError
 from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, numbers, require, shown, tail
 from softcount.priors.predictive import log_gamma_pdf
+from softcount.records import dataclass
 
 AXES = ("group", "level")
 

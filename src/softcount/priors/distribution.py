@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from softcount.errors import DataError
 from softcount.numerics.logspace import plain
+from softcount.records import dataclass
 
 Number = float | np.ndarray
 """One number, or an array with the groups first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -12,6 +11,7 @@ from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
 from softcount.priors.moments import no_weights, weighted
 from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.beta import Beta
 from softcount.priors.dirichlet import Dirichlet
 from softcount.priors.distribution import Distribution, Number, nonnegative, numbers, positive, require, shown
+from softcount.records import dataclass
 
 LEAST, MOST = 1e-6, 1e6
 """Between these a concentration is looked for."""

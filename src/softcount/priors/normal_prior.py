@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -23,6 +22,7 @@ from softcount.priors.distribution import (
 )
 from softcount.priors.moments import moments
 from softcount.priors.predictive import NormalPredictive, StudentT
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

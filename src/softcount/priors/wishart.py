@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -23,6 +22,7 @@ from softcount.priors.distribution import (
 )
 from softcount.priors.moments import no_weights, row_weights
 from softcount.priors.predictive import MultivariateStudentT
+from softcount.records import dataclass
 
 MATRIX = ("group", "row", "column")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
+from softcount.records import dataclass
 from softcount.report.class_page import value_text
 from softcount.report.page import Page, key_text
 from softcount.report.plain_text import number, share

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.evaluate.column_densities import between_steps
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity
 from softcount.pictures.line_chart import Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark
+from softcount.records import dataclass
 from softcount.report.page import Page
 from softcount.report.passage import WIDTH
 from softcount.report.plain_text import counted, listed, number, printable, shortened

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from softcount.records import dataclass
 from softcount.report.page import key_text
 from softcount.report.plain_text import number
 from softcount.table.schema import Key

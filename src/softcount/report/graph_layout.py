@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
 from softcount.networks.graph import Graph
+from softcount.records import dataclass
 
 SWEEPS = 12
 """Passes down and up in search of fewer crossings; four times as many take less than a tenth off published networks."""

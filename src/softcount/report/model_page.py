@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from softcount.records import dataclass
 from softcount.report import class_page, evaluation_page
 from softcount.report.class_page import SortedRows, class_names
 from softcount.report.expert_page import add_expert

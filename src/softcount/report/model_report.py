@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from softcount.records import dataclass
 from softcount.report import evidence_part, mixture_part, performance_part, quality_part, word_part
 from softcount.report.class_page import class_names, only_text
 from softcount.report.discretion import RARE, Discretion

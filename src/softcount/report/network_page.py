@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from softcount.learn.evidence import bic, description_length
+from softcount.records import dataclass
 from softcount.report import evaluation_page
 from softcount.report.answer_page import answer_errors, given_document, given_words
 from softcount.report.class_page import because

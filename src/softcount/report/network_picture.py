@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text
 from softcount.pictures.plot_frame import add_legend, legend_height
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
+from softcount.records import dataclass
 from softcount.report.graph_layout import GraphLayout, Route, layered
 
 BOX, LINE, HEAD, GAP, BETWEEN = 148.0, 13.0, 20.0, 26.0, 46.0

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, time
 from typing import Any
 
 from softcount.pictures.drawing import Drawing
+from softcount.records import dataclass
 from softcount.report.passage import Passage
 from softcount.report.plain_text import cell_width, printable, shortened, spelled_out
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from softcount.records import dataclass
 from softcount.report.plain_text import cell_width, counted, printable
 
 WIDTH = 78

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softcount.pictures.table_pictures import bars_drawing
+from softcount.records import dataclass
 from softcount.report.discretion import Discretion
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, listed, number, share

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
+from softcount.records import dataclass
 from softcount.report.discretion import FEWEST, RARE, Discretion
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.passage import MOST_READ, passage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.fitted.fitted_model import Fitted
+from softcount.records import dataclass
 from softcount.report.html_page import html_of
 from softcount.report.model_report import GivenRows, model_report
 from softcount.report.page import Grid, Page, Picture, as_json, page_document, plain

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.run.remote_rows import WorkersEngine
 from softcount.run.worker_parts import RowPart, do_parts, forget_table
 from softcount.sources.frames import frame_source

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from operator import add
 from typing import Any
+
+from softcount.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.run.remote_rows import WorkersEngine
 from softcount.run.worker_parts import RowPart, do_parts
 from softcount.sources.frames import frame_source

@@ -11,12 +11,12 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Literal, Protocol
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.run.base import one_blas_thread
 from softcount.run.rows import Step
 from softcount.run.spill import Spill

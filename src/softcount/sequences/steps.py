@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.in_memory import ArrowSource
 from softcount.sources.source import Key, chunk_rows_for

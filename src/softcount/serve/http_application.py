@@ -7,12 +7,13 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import TYPE_CHECKING
 
 from softcount import __version__
 from softcount.errors import SoftcountError
+from softcount.records import dataclass
 from softcount.run.base import workers
 from softcount.serve.inference_protocol import Answered, Asked, answer_body, asked_in
 from softcount.serve.refusals import Refused

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from softcount.records import dataclass
 from softcount.serve.refusals import Refused
 from softcount.sources import wording
 

@@ -6,10 +6,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from softcount.records import dataclass
 from softcount.run.base import AtOnce
 from softcount.serve.refusals import Refused
 from softcount.serve.server_metrics import ServerMetrics

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 BLANKS = " "
 """The delimiter that stands for any number of blanks and tabs."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import source
 from softcount.sources.arrow_columns import arrow_of, text_bytes
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty

@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType
 from softcount.sources.source import Key, Source, TablePiece, Wanted, look_rows_for

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.joined_files import JoinedSource
 from softcount.sources.parquet import ParquetSource

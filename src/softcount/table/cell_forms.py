@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources.arrow_columns import filled, text_of
 
 Read = tuple[np.ndarray, np.ndarray]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
 from softcount.table.cell_forms import CellForm, Read, is_plain

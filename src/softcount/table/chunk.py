@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from softcount.numerics.mixed_bits import mixed
+from softcount.records import dataclass
 from softcount.table.schema import Key, Schema
 
 if TYPE_CHECKING:

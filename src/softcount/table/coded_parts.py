@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources.source import Source, Wanted
 from softcount.table.chunk import Chunk, Settled
 from softcount.table.encode import ChunkTask, RowCoding, Tally, add_counts

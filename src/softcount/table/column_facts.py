@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, filled, flat, floats_of
 from softcount.table.cell_forms import CellForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without

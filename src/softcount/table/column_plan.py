@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.names import apart
 from softcount.table.schema import MOST_LEVELS, OTHER, Field, Key, Kind

@@ -7,11 +7,11 @@ columns; of longer tables they are those of a random part, which depends on the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.numerics.mixed_bits import mixed
+from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
 

@@ -7,9 +7,11 @@ points of two tables unite, and come to what the points of both tables at once w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from softcount.records import dataclass
 
 MOST_POINTS = 2048
 """Different numbers of a column that are counted apart."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.table.cell_forms import DAY, CellForm, Read, time_spread
 
 UNITS = {"W": 7 * DAY, "D": DAY, "H": 3600.0, "M": 60.0, "S": 1.0}

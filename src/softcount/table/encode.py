@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
 from softcount.sources.source import TablePiece

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
 from softcount.sources.frames import arrow_column, is_frame, is_missing

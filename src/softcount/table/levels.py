@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large

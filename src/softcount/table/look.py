@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.table.cell_forms import WHOLE, CellForm, rounded_form

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.sources.arrow_columns import arrow_of
 from softcount.table.levels import LevelCoder, TooManyLevels
 

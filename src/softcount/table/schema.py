@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from softcount.records import dataclass
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
 from softcount.table.cell_forms import CellForm

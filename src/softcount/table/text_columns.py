@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
+from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
 from softcount.sources.source import TablePiece, Wanted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.text.word_blocks import WordBlock
 from softcount.text.word_list import Words, worth_words
 from softcount.text.word_rules import Reading

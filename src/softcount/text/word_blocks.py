@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from softcount.records import dataclass
 from softcount.text.spelling import Spelled, spelled, spelled_arrow
 from softcount.text.word_list import Words, worth_bytes
 from softcount.text.word_rules import WORD, Reading

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from softcount.errors import DataError
+from softcount.records import dataclass
 
 Analyzer = Literal["word", "char", "char_wb", "steps"]
 

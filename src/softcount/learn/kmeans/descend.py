@@ -8,7 +8,6 @@ loses no digits, and a fall below zero beyond rounding would be an error of ours
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
 from softcount.learn.kmeans.points import Points, spans, unit_rows
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 
 REFRESH = 16

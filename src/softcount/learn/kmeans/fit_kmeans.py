@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ from softcount.learn.kmeans.points import COMFORTABLE, Frame, Points, frame_of, 
 from softcount.learn.kmeans.seeds import Draws, distinct
 from softcount.learn.kmeans.together import FewRows, SmallEnd, descend_together
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 from softcount.run.threads import Threads, one_blas_thread
 
 WORTH_COMPILING = 1_000_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, squared_norms
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 from softcount.run.threads import Threads
 from softcount.sources.wording import column as named
 

@@ -8,13 +8,14 @@ differ by less than that rounding, distances are summed column by column here to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.kernels.nearest import Rows, densely, goal_of, is_wide, squared_norms, squares
 from softcount.learn.kmeans.points import Points, unit_rows
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 
 TILE = 1 << 19
 """Scores held at once, unless one start has more."""
