@@ -96,6 +96,43 @@ def test_any_number_of_workers_gives_the_same_bits(client: Any, files: str) -> N
             assert again.trace_ == mix.trace_ and same_bits(again, mix)
 
 
+def kmeans(data: Any, engine: Any = None) -> Any:
+    return sc.KMeans(3, random_state=0, engine=engine).fit(data)
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("numbers")
+    for part in range(PARTS):
+        pq.write_table(pa.table({key: columns(part)[key] for key in ("y", "visits")}), folder / f"part-{part}.parquet")
+    return str(folder / "part-*.parquet")
+
+
+def test_clusters_are_those_of_one_machine_for_any_number_of_workers(client: Any, numbers: str) -> None:
+    alone, found = kmeans(numbers), kmeans(numbers, client)
+    np.testing.assert_allclose(found.cluster_centers_, alone.cluster_centers_, rtol=1e-13)
+    np.testing.assert_allclose(found.trace_, alone.trace_, rtol=1e-13)
+    assert found.notes_ == alone.notes_ and list(found.feature_names_in_) == ["y", "visits"]
+    assert np.array_equal(found.predict(numbers), alone.labels_)
+    for workers in (1, 4):
+        how = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with distributed.LocalCluster(n_workers=workers, **how) as cluster, distributed.Client(cluster) as other:
+            again = kmeans(numbers, other)
+            assert again.trace_ == found.trace_ and np.array_equal(again.cluster_centers_, found.cluster_centers_)
+
+
+def test_clusters_of_a_frame_of_dask_are_found_where_its_partitions_are(client: Any, numbers: str) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    found, files = kmeans(frames.read_parquet(numbers)), kmeans(numbers, client)
+    np.testing.assert_allclose(found.cluster_centers_, files.cluster_centers_, rtol=1e-13)
+    with pytest.raises(DataError, match="not brought here"):
+        sc.KMeans(3, engine=client).fit_predict(numbers)
+    with pytest.raises(DataError, match="every row weighs one"):
+        sc.KMeans(3, engine=client).fit(numbers, sample_weight=np.ones(PARTS * ROWS))
+    with pytest.raises(DataError, match="rows in memory are fitted where they are"):
+        kmeans(np.zeros((9, 2)), client)
+
+
 def test_a_frame_of_dask_is_fitted_where_its_partitions_are(client: Any, files: str) -> None:
     frames = pytest.importorskip("dask.dataframe")
     found = mixture(frames.read_parquet(files))

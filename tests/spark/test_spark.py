@@ -114,6 +114,15 @@ def test_twenty_iterations_of_a_mixture_are_those_of_one_machine(session: Any, f
     np.testing.assert_allclose(found.trace_, alone.trace_, rtol=1e-14)
 
 
+def test_clusters_of_a_frame_are_those_of_one_machine(session: Any, folder: Path) -> None:
+    numbers = session.read.parquet(str(folder)).selectExpr("coalesce(x, 0) AS x", "visits").repartition(3, "visits")
+    here = numbers.toArrow()
+    alone, found = sc.KMeans(3, random_state=0).fit(here), sc.KMeans(3, random_state=0).fit(numbers)
+    np.testing.assert_allclose(found.cluster_centers_, alone.cluster_centers_, rtol=1e-12)
+    np.testing.assert_allclose(found.inertia_, alone.inertia_, rtol=1e-12)
+    assert found.agreed_ == alone.agreed_
+
+
 def test_a_killed_worker_changes_no_bit(session: Any, folder: Path) -> None:
     before = sc.NaiveBayes(engine=session).fit(str(folder), "kind")
     _kill_a_worker(session)

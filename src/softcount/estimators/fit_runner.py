@@ -52,6 +52,11 @@ def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
     return open_table(collection_source(X), missing=missing)
 
 
+def is_elsewhere(X: Any) -> bool:
+    """Whether rows are a table that an engine has."""
+    return isinstance(X, Table) and isinstance(X.source, PartsSource)
+
+
 @contextmanager
 def climbs_logged(estimator: Any, plan: Plan) -> Iterator[tuple[Plan, Callable[[bool], None]]]:
     """The plan with a checkpoint where one was asked for, and what to call at the end: with whether all is done."""

@@ -15,17 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.exporting import ExportingCentres
+from softcount.estimators.fit_runner import folder_of, from_engine, is_elsewhere, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
+from softcount.learn.kmeans.fit_rows import fit_rows, refuse_few, without_direction
 from softcount.learn.kmeans.points import refuse_not_finite
 from softcount.numerics.late_scipy import sparse
+from softcount.run.joined_rows import joined
 from softcount.run.threads import Threads
 from softcount.sources.frames import text_column
 from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table
-from softcount.table.schema import Kind
+from softcount.table.schema import MISSING, Kind
 
 LONGEST_PROBLEM = 200
 
@@ -45,6 +48,10 @@ class KMeans(
     so far), "random", or an array of centres. Several starts are compared, each until no row changes; single rows are
     exchanged and centres moved as long as that helps. One start stops, as in scikit-learn, when the squared moves of
     the centres sum to less than `tol` times the mean variance of a column. Clusters of drawn starts come largest first.
+
+    A file whose numbers do not fit into memory is kept in a file in the folder `spill`, or where temporary files are. A
+    frame of Dask's or Spark's is clustered where its partitions are; `engine` is the client or the session, and has its
+    workers read files. Their starts are those of one machine, their costs agree to rounding, and `labels_` stay there.
 
     `trace_` is the cost J after every assignment and every update, in turn, of the last descent, from the best that was
     found; it never rises. `labels_` is `predict(X)`.
@@ -67,6 +74,8 @@ class KMeans(
         tol: float = 1e-4,
         n_jobs: int | None = None,
         random_state: Any = None,
+        spill: Any = None,
+        engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -78,25 +87,48 @@ class KMeans(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
         """Find the centres. `y` is not used."""
         self._check_settings()
-        rows = numbers_of(self, X, reset=True)
-        weights = inputs.weights_of(sample_weight, rows)
-        names = getattr(self, "feature_names_in_", None)
-        # A number of our own from theirs: a RandomState is advanced, as scikit-learn advances it.
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        wish = Wish(self.n_clusters, self.init, self.n_init, KMeansStop(self.max_iter, self.tol), seed, self._unit)
-        with Threads(self.n_jobs) as threads:
+        X = from_engine(X, MISSING)
+        if self.engine is not None or is_elsewhere(X):
+            return self._fit_elsewhere(X, sample_weight)
+        with Threads(self.n_jobs, folder_of(self.spill)) as threads:
+            owned = _is_foreign(X)
+            rows = numbers_of(self, X, threads, reset=True)
+            weights = inputs.weights_of(sample_weight, rows)
+            names = getattr(self, "feature_names_in_", None)
             kept, weights, notes = self._kept(rows, weights, threads, names)
-            found, labels = fit_kmeans(kept, weights, wish, threads, names)
+            found, labels = fit_kmeans(kept, weights, self._wish(), threads, names, owned=owned and kept is rows)
             self.labels_ = labels if kept is rows else found.assign(rows, threads)[0]
         found.notes.extend(notes)
         self._keep(found)
         return self
 
+    def _fit_elsewhere(self, X: Any, sample_weight: Any) -> KMeans:
+        """Find the centres where the workers of an engine have the rows."""
+        if sample_weight is not None:
+            raise DataError("on an engine every row weighs one. Leave sample_weight out, or leave the engine out.")
+        table, wanted = _all_numbers_table(X, self, reset=True)
+        places = [table.schema.places[key].slot for key in wanted]
+        with runner_of(self, table) as runner:
+            rows = runner.encoded(table)
+            try:
+                found = fit_rows(runner.settled(table, rows, table.settle()), places, self._wish(), runner, wanted)
+            finally:
+                rows.close()
+        inputs.remember_columns(self, table, X)
+        if hasattr(self, "labels_"):
+            del self.labels_
+        self._keep(found)
+        return self
+
+    def _wish(self) -> Wish:
+        # A number of our own from theirs: a RandomState is advanced, as scikit-learn advances it.
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        stop = KMeansStop(self.max_iter, self.tol)
+        return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
+
     def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
         """The rows that count, their weights, and what is to be said of the others."""
-        if rows.shape[0] < self.n_clusters:  # a centre would have no row to be near to
-            asked = f"n_clusters={self.n_clusters}: ask for fewer clusters."
-            raise DataError(f"n_samples={rows.shape[0]} should be >= {asked}")
+        refuse_few(rows.shape[0], self.n_clusters)
         if weights is None or (weights > 0).all():
             return rows, weights, []
         refuse_not_finite(rows, names, threads)
@@ -126,8 +158,8 @@ class KMeans(
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         check_is_fitted(self, "found_")
-        with Threads(self.n_jobs) as threads:
-            rows = numbers_of(self, X, reset=False)
+        with Threads(self.n_jobs, folder_of(self.spill)) as threads:
+            rows = numbers_of(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(self.found_, rows, threads)
 
@@ -141,7 +173,10 @@ class KMeans(
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the centres and say which each row is nearest to."""
-        return self.fit(X, sample_weight=sample_weight).labels_
+        self.fit(X, sample_weight=sample_weight)
+        if not hasattr(self, "labels_"):
+            raise DataError("the labels of rows that an engine has are not brought here. Use fit, then predict some.")
+        return self.labels_
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the centres and give the distances from them."""
@@ -199,15 +234,11 @@ class SphericalKMeans(KMeans):
         there = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
         if there.all():
             return kept, weights, []
-        if not there.any():
-            raise DataError(
-                "every row is all zeros, so none has a direction. Use KMeans for rows compared by distance."
-            )
-        said = f"{int((~there).sum()):,} rows of zeros have no direction: they were left out of the fit."
-        return kept[there], None if weights is None else weights[there], [said]
+        said = without_direction(int((~there).sum()), int(there.sum()))
+        return kept[there], None if weights is None else weights[there], said
 
 
-def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+def numbers_of(estimator: BaseEstimator, X: Any, threads: Threads, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
     if text_column(X) is not None:
         raise DataError(
@@ -215,7 +246,7 @@ def numbers_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
             'Make some of the words: BagOfWords("tfidf").fit_transform(X).'
         )
     if _is_foreign(X):
-        return _foreign_numbers(estimator, X, reset)
+        return _foreign_numbers(estimator, X, threads, reset)
     how = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
     rows = inputs.validated(estimator, X, partial(_which_column, X), reset=reset, **how)
     if sparse.issparse(rows) and not rows.has_canonical_format:
@@ -230,25 +261,30 @@ def _is_foreign(X: Any) -> bool:
     return named and not sparse.issparse(X)  # a sparse matrix by keys is a mapping too
 
 
-def _foreign_numbers(estimator: Any, X: Any, reset: bool) -> np.ndarray:
-    """The columns of such a table as numbers; for a fitted estimator its own columns, found by name."""
-    keys = inputs.known_columns(X)
-    wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
-    there, asked = set(keys), set(wanted)
-    kinds = {key: Kind.REAL if key in asked else "ignore" for key in keys}
-    for key in wanted:
-        if key not in there:
-            refuse_unknown(keys, key, "the fitted model")
-    table = open_table(X, kinds=kinds)
+def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> np.ndarray:
+    """The columns of such a table as numbers, in memory of our own or mapped where they do not fit."""
+    table, wanted = _all_numbers_table(X, estimator, reset)
     places = [table.schema.places[key].slot for key in wanted]
-    cells = np.concatenate([task().reals for task in table.tasks()])[:, places]
+    parts = (np.ascontiguousarray(task().reals[:, places]) for task in table.tasks())
+    cells = joined(parts, threads.spill)
     if reset:
         inputs.remember_columns(estimator, table, X)
     elif cells.shape[1] != estimator.n_features_in_:
         raise DataError(
             f"X has {cells.shape[1]} columns, but {type(estimator).__name__} was fitted on {estimator.n_features_in_}."
         )
-    return np.ascontiguousarray(cells)
+    return cells
+
+
+def _all_numbers_table(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[Any]]:
+    """The table with all columns as numbers, and which are wanted; of a fitted estimator its own, found by name."""
+    keys = inputs.known_columns(X)
+    wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
+    there, asked = set(keys), set(wanted)
+    for key in wanted:
+        if key not in there:
+            refuse_unknown(keys, key, "the fitted model")
+    return open_table(X, kinds={key: Kind.REAL if key in asked else "ignore" for key in keys}), wanted
 
 
 def _which_column(X: Any, problem: str) -> str:

@@ -70,6 +70,13 @@ class Spill:
             self._file = SpillFile(self.folder or tempfile.gettempdir(), self._known)
         return self._file.kept(part)
 
+    def takes(self, size: int) -> bool:
+        """Whether so many more bytes may be held in memory; if so they are."""
+        if not self._has_room(self._held + size):
+            return False
+        self._held += size
+        return True
+
     def _has_room(self, size: int) -> bool:
         if self._room is None and size > ALWAYS:
             self._room = free_memory() // SHARE
@@ -118,7 +125,7 @@ class SpillFile:
         try:
             self._handle, path = new_scratch(folder, 0o600, reading=True)
         except OSError as error:
-            raise self._refused(error) from error
+            raise refused(self.folder, error) from error
         self._path: str | None = path
         with suppress(OSError):  # some systems keep the name of an open file
             os.unlink(path)
@@ -140,7 +147,7 @@ class SpillFile:
         try:
             return self._written(raw)
         except OSError as error:
-            raise self._refused(error) from error
+            raise refused(self.folder, error) from error
 
     def _written(self, raw: memoryview) -> memoryview:
         size = -(-raw.nbytes // LINE) * LINE
@@ -164,15 +171,6 @@ class SpillFile:
         self._known.add(np.frombuffer(mapped, np.uint8))
         return mapped
 
-    def _refused(self, error: OSError) -> DataError:
-        reason, another = (error.strerror or str(error)).lower(), remedies.either("spill=FOLDER", "--spill DIR")
-        remedy = f"Name another folder: {another}"
-        if error.errno in FULL:
-            remedy = f"Free some space, or name a folder that has more: {another}"
-        elif error.errno == errno.ENOMEM:
-            remedy = "Allow the process more memory"
-        return DataError(f"rows that do not fit into memory cannot be kept in {self.folder!r}: {reason}. {remedy}.")
-
     def close(self) -> None:
         """Give the file up; its space is free again once nothing of it is mapped."""
         os.close(self._handle)
@@ -180,6 +178,17 @@ class SpillFile:
             with suppress(OSError):
                 os.unlink(self._path)
         self._segment = None
+
+
+def refused(folder: str, error: OSError) -> DataError:
+    """The error of a folder that cannot take rows."""
+    reason, another = (error.strerror or str(error)).lower(), remedies.either("spill=FOLDER", "--spill DIR")
+    remedy = f"Name another folder: {another}"
+    if error.errno in FULL:
+        remedy = f"Free some space, or name a folder that has more: {another}"
+    elif error.errno == errno.ENOMEM:
+        remedy = "Allow the process more memory"
+    return DataError(f"rows that do not fit into memory cannot be kept in {folder!r}: {reason}. {remedy}.")
 
 
 def arrays_in(part: Any) -> Iterator[np.ndarray]:

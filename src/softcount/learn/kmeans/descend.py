@@ -8,16 +8,17 @@ loses no digits, and a fall below zero beyond rounding would be an error of ours
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
 from softcount.learn.kmeans.points import Points, spans, unit_rows
+from softcount.learn.kmeans.seeds import distinct
 from softcount.records import dataclass
-from softcount.run.threads import Threads
 
 REFRESH = 16
 """Updates after which the sums are counted anew from the labels: adding and taking away rows rounds each time."""
@@ -37,14 +38,94 @@ class KMeansStop:
     tol: float
 
 
+class LloydSteps(Protocol):
+    """Centres on their way down, one of Lloyd's two steps after the other."""
+
+    sums: np.ndarray
+    mass: np.ndarray
+    members: np.ndarray
+    repaired: int
+
+    @property
+    def centres(self) -> np.ndarray: ...
+    @property
+    def labels(self) -> np.ndarray | None: ...
+
+    def assign(self) -> tuple[float, int]:
+        """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
+        ...
+
+    def update(self) -> tuple[float, float]:
+        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
+        ...
+
+    def confirm(self) -> tuple[float, int]:
+        """As `assign`, after the centres became the means of rows counted anew."""
+        ...
+
+    def cost(self) -> float:
+        """The sum of weight times squared distance of every row from its own centre."""
+        ...
+
+    def sizes(self) -> np.ndarray:
+        """The weight of the rows of every centre."""
+        ...
+
+
+class Walker(Protocol):
+    """Rows to walk over, wherever they are."""
+
+    @property
+    def unit(self) -> bool: ...
+    @property
+    def mass(self) -> float: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    def __len__(self) -> int: ...
+
+    def walk(self, centres: np.ndarray) -> LloydSteps:
+        """Steps from these centres."""
+        ...
+
+    def sample(self, clusters: int) -> tuple[Points, bool]:
+        """The distinct rows of least hash, and whether they are all of the table's."""
+        ...
+
+    def over(self, points: Points) -> Engine:
+        """The same over a few rows that are here."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The rows, the kernel that finds their nearest centres, and whether centres have length one."""
 
     points: Points
     kernel: ModuleType
-    threads: Threads
+    threads: Any
     unit: bool = False
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def mass(self) -> float:
+        return self.points.mass
+
+    @property
+    def dtype(self) -> np.dtype:
+        found: np.dtype = self.points.rows.dtype
+        return found
+
+    def walk(self, centres: np.ndarray) -> Walk:
+        return Walk(self, centres)
+
+    def sample(self, clusters: int) -> tuple[Points, bool]:
+        return distinct(self.points, clusters)
+
+    def over(self, points: Points) -> Engine:
+        return replace(self, points=points)
 
     def advance(self, state: State, goal: Goal) -> MovedCentres:
         """All rows assigned to their nearest centres."""
@@ -99,6 +180,16 @@ class Walk:
     def labels(self) -> np.ndarray:
         return self.state.labels
 
+    @property
+    def centres(self) -> np.ndarray:
+        return self.goal.centres
+
+    def cost(self) -> float:
+        return self.engine.cost(self.labels, self.centres)
+
+    def sizes(self) -> np.ndarray:
+        return np.bincount(self.labels, self.engine.points.weights, len(self.centres))
+
     def assign(self) -> tuple[float, int]:
         """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
         moved = self.engine.advance(self.state, self.goal)
@@ -125,10 +216,7 @@ class Walk:
 
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
-        weights = np.sqrt(np.einsum("kj,kj->k", self.sums, self.sums)) if self.engine.unit else self.mass
-        there = (self.members > 0) & (weights > 0)
-        weights = np.where(there, weights, 0.0)
-        return np.where(there[:, None], self.sums / np.where(there, weights, 1.0)[:, None], self.goal.centres), weights
+        return means_of(self, self.engine.unit)
 
     def move_to(self, centres: np.ndarray) -> np.ndarray:
         """Take other centres; the squares of how far each moved come back."""
@@ -190,19 +278,29 @@ class Walk:
         return gained + fell, changed
 
 
+def means_of(steps: LloydSteps, unit: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
+    weights = np.sqrt(np.einsum("kj,kj->k", steps.sums, steps.sums)) if unit else steps.mass
+    there = (steps.members > 0) & (weights > 0)
+    weights = np.where(there, weights, 0.0)
+    return np.where(there[:, None], steps.sums / np.where(there, weights, 1.0)[:, None], steps.centres), weights
+
+
 @dataclass(frozen=True, slots=True)
 class Descent:
     """Where a start ended: J after every assignment and update, in turn, and how it went.
 
-    `ordered` says that the clusters were put in another order since, so that ties may fall otherwise.
+    `ordered` says that the clusters were put in another order since, so that ties may fall otherwise. Rows on other
+    machines have no labels here.
     """
 
     centres: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     trace: np.ndarray
     converged: bool
     repaired: int
     members: np.ndarray
+    sizes: np.ndarray
     ordered: bool = False
 
     @property
@@ -213,12 +311,18 @@ class Descent:
     def n_iter(self) -> int:
         return len(self.trace) // 2
 
+    @property
+    def labels_here(self) -> np.ndarray:
+        """The labels of rows that are here."""
+        assert self.labels is not None
+        return self.labels
 
-def descend(engine: Engine, centres: np.ndarray, stop: KMeansStop) -> Descent:
+
+def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
     """Assign and update in turn until no row changes, or as `stop` says; the last step is always an assignment."""
     if engine.unit:
         centres = unit_rows(centres)  # a float32 row is of length one to seven digits only
-    walk = Walk(engine, centres)
+    walk = engine.walk(centres)
     first = -walk.assign()[0]
     falls: list[float] = []
     limit, converged = 0.0, False
@@ -226,7 +330,7 @@ def descend(engine: Engine, centres: np.ndarray, stop: KMeansStop) -> Descent:
         fell, shift = walk.update()
         falls.append(fell)
         if turn == 0:
-            limit = stop.tol * _variance(walk, first - fell)
+            limit = stop.tol * _variance(walk, engine.mass, first - fell)
         fell, changed = walk.assign()
         falls.append(fell)
         if not changed:
@@ -236,22 +340,22 @@ def descend(engine: Engine, centres: np.ndarray, stop: KMeansStop) -> Descent:
         converged = not changed or (shift <= limit and bool(walk.members.all()))
         if converged:
             break
-    return finished(walk, first, falls, converged)
+    return finished(walk, engine.mass, first, falls, converged)
 
 
-def _variance(walk: Walk, within: float) -> float:
+def _variance(walk: LloydSteps, mass: float, within: float) -> float:
     """The mean variance of a column: within the clusters, and between them, over the number of columns."""
-    mass = max(walk.engine.points.mass, 1e-300)
+    mass = max(mass, 1e-300)
     middle = walk.sums.sum(axis=0) / mass
-    between = float(walk.mass @ ((walk.goal.centres - middle) ** 2).sum(axis=1))
+    between = float(walk.mass @ ((walk.centres - middle) ** 2).sum(axis=1))
     return max(within + between, 0.0) / mass / len(middle)
 
 
-def finished(walk: Walk, first: float, falls: list[float], converged: bool) -> Descent:
+def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
     """The end of a walk: its cost from the labels, and the costs before by adding up what each step gained."""
-    cost = walk.engine.cost(walk.labels, walk.goal.centres)
+    cost = walk.cost()
     steps = np.array(falls)
-    rounding = ROUNDING * (first + walk.engine.points.mass * walk.goal.furthest)
+    rounding = ROUNDING * (first + mass * float(np.einsum("kj,kj->k", walk.centres, walk.centres).max()))
     if (steps < -rounding).any() or abs(cost + steps.sum() - first) > 1e-6 * first + rounding:
         worst = int(steps.argmin())
         raise SoftcountError(
@@ -260,4 +364,4 @@ def finished(walk: Walk, first: float, falls: list[float], converged: bool) -> D
         )
     steps = np.maximum(steps, 0.0)
     trace = cost + np.concatenate([np.cumsum(steps[::-1])[::-1], [0.0]])
-    return Descent(walk.goal.centres, walk.labels, trace, converged, walk.repaired, walk.members)
+    return Descent(walk.centres, walk.labels, trace, converged, walk.repaired, walk.members, walk.sizes())

@@ -15,10 +15,10 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows, squared_norms, squares
-from softcount.learn.kmeans.descend import Descent, Engine, KMeansStop, Walk, descend
+from softcount.learn.kmeans.descend import Descent, Engine, KMeansStop, Walk, Walker, descend
 from softcount.learn.kmeans.improve import SAME, best_exchanged, moved_elsewhere
 from softcount.learn.kmeans.points import COMFORTABLE, Frame, Points, frame_of, unit_rows
-from softcount.learn.kmeans.seeds import Draws, distinct
+from softcount.learn.kmeans.seeds import Draws
 from softcount.learn.kmeans.together import FewRows, SmallEnd, descend_together
 from softcount.numerics.late_scipy import sparse
 from softcount.records import dataclass
@@ -103,26 +103,41 @@ def kernels_for(X: Rows, distances: int) -> ModuleType:
 
 
 def fit_kmeans(
-    X: Rows, weights: np.ndarray | None, wish: Wish, threads: Threads, names: Sequence[Any] | None = None
+    X: Rows,
+    weights: np.ndarray | None,
+    wish: Wish,
+    threads: Threads,
+    names: Sequence[Any] | None = None,
+    *,
+    owned: bool = False,
 ) -> tuple[Centres, np.ndarray]:
-    """Centres and labels of the best start."""
+    """Centres and labels of the best start; rows that are `owned` may be changed."""
     with one_blas_thread():
         frame = frame_of(X, names, wish.unit, threads)
         heavy = 1.0 if weights is None else weight_unit(weights)
         weights = None if weights is None else weights / heavy
-        rounds = wish.n_init if isinstance(wish.init, str) else 1
-        kernel = kernels_for(X, wish.clusters * rounds)
-        engine = Engine(Points.of(frame.place(X), weights), kernel, threads, wish.unit)
-        if isinstance(wish.init, str):
-            best, agreed, notes = best_drawn(engine, wish)
-            best = largest_first(best, weights)
-        else:
-            centres = frame.inside(given(wish, X.shape[1], names))
-            refuse_far(centres, X.dtype)
-            best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
-        found, labels = settled(engine, frame, best, agreed, notes)
-        sizes = np.bincount(labels, weights, wish.clusters) * heavy
-        return replace(in_units(found, heavy), sizes=sizes), labels
+        kernel = kernels_for(X, distances_of(wish))
+        placed = frame.place_here(X) if owned else frame.place(X)
+        found, labels = walked(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
+        assert labels is not None
+        return replace(in_units(found, heavy), sizes=None if found.sizes is None else found.sizes * heavy), labels
+
+
+def distances_of(wish: Wish) -> int:
+    """Distances per row in a round of assignments, over all starts."""
+    return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
+
+
+def walked(engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None) -> tuple[Centres, np.ndarray | None]:
+    """Centres of the best start, costs as the kernels see them, and labels where the rows are here."""
+    if isinstance(wish.init, str):
+        best, agreed, notes = best_drawn(engine, wish)
+        best = largest_first(best)
+    else:
+        centres = frame.inside(given(wish, len(frame.anchor), names))
+        refuse_far(centres, engine.dtype)
+        best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
+    return settled(engine, frame, best, agreed, notes)
 
 
 def weight_unit(weights: np.ndarray) -> float:
@@ -171,15 +186,15 @@ def refuse_far(centres: np.ndarray, dtype: np.dtype) -> None:
         )
 
 
-def best_drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several drawn starts, how many reached it, and what is to be said."""
-    sample, whole = distinct(engine.points, wish.clusters)
+    sample, whole = engine.sample(wish.clusters)
     few, starts, rng = drawn_starts(FewRows.of(sample, wish.unit), wish)
     if wish.n_init == 1:
         return descend(engine, starts[0], wish.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
     most = wish.stop.max_iter
-    ended = best_exchanged(few, all_ended(replace(engine, points=sample), few, starts, most))
+    ended = best_exchanged(few, all_ended(engine.over(sample), few, starts, most))
     best = min(ended, key=lambda end: end.cost)
     better = moved_elsewhere(few, best, rng, most)
     agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
@@ -189,9 +204,7 @@ def best_drawn(engine: Engine, wish: Wish) -> tuple[Descent, tuple[int, int], li
     if whole:
         order = np.argsort(-np.bincount(better.labels, few.weights, wish.clusters), kind="stable")
         return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
-    notes.append(
-        f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine.points):,}."
-    )
+    notes.append(f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine):,}.")
     return finalists(engine, [better, *ended], wish), agreed, notes
 
 
@@ -207,10 +220,10 @@ def all_ended(small: Engine, few: FewRows, starts: np.ndarray, most: int) -> lis
     if not small.kernel.BLOCKED and few.has_room(starts.shape[1]):
         return descend_together(few, starts, most)
     ends = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
-    return [SmallEnd(end.centres, end.labels, end.cost, end.converged) for end in ends]
+    return [SmallEnd(end.centres, end.labels_here, end.cost, end.converged) for end in ends]
 
 
-def finalists(engine: Engine, ended: list[SmallEnd], wish: Wish) -> Descent:
+def finalists(engine: Walker, ended: list[SmallEnd], wish: Wish) -> Descent:
     """The best on all rows of the few best on the sample that differ."""
     chosen: list[SmallEnd] = []
     for end in sorted(ended, key=lambda end: end.cost):
@@ -219,28 +232,31 @@ def finalists(engine: Engine, ended: list[SmallEnd], wish: Wish) -> Descent:
     return min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
 
 
-def largest_first(end: Descent, weights: np.ndarray | None) -> Descent:
+def largest_first(end: Descent) -> Descent:
     """Clusters by falling weight, then by their centres: what was drawn first means nothing."""
-    order = np.lexsort([*end.centres.T[::-1], -np.bincount(end.labels, weights, len(end.centres))])
+    order = np.lexsort([*end.centres.T[::-1], -end.sizes])
     if (order[1:] > order[:-1]).all():
         return end
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
-    return replace(end, centres=end.centres[order], labels=places[end.labels], members=end.members[order], ordered=True)
+    labels = None if end.labels is None else places[end.labels]
+    members, sizes = end.members[order], end.sizes[order]
+    return replace(end, centres=end.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
 
 
 def settled(
-    engine: Engine, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
-) -> tuple[Centres, np.ndarray]:
+    engine: Walker, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
+) -> tuple[Centres, np.ndarray | None]:
     """Centres in the table's units, costs in the frame's; labels are those of the centres as they are handed out."""
     centres = frame.outside(end.centres)
     inner = frame.inside(centres)
     if end.ordered or not np.array_equal(inner, end.centres):
-        walk = Walk(engine, inner)
+        walk = engine.walk(inner)
         walk.assign()
-        cost = engine.cost(walk.labels, inner)
-        end = replace(end, trace=end.trace + (cost - end.cost), labels=walk.labels, members=walk.members)
-    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, notes + _said(end)), end.labels
+        trace = end.trace + (walk.cost() - end.cost)
+        end = replace(end, trace=trace, labels=walk.labels, members=walk.members, sizes=walk.sizes())
+    said = notes + _said(end)
+    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, said, end.sizes), end.labels
 
 
 def _said(end: Descent) -> list[str]:
@@ -269,4 +285,4 @@ def lloyd(
     with one_blas_thread(), Threads(1) as threads:
         engine = Engine(Points.of(rows, weights), import_module("softcount.kernels.nearest"), threads)
         end = descend(engine, np.array(centres, dtype=np.float64), KMeansStop(max_iter, 0.0))
-    return end.centres, end.labels
+    return end.centres, end.labels_here

@@ -58,6 +58,14 @@ class Frame:
             X = X * X.dtype.type(self.scale) - (self.anchor * self.scale).astype(X.dtype)
         return np.ascontiguousarray(unit_rows(X) if self.unit else X)
 
+    def place_here(self, X: np.ndarray) -> np.ndarray:
+        """As `place`, for rows that nobody else has: some at a time, in their own memory."""
+        for span in spans(len(X)):
+            placed = self.place(X[span])
+            if not np.may_share_memory(placed, X):
+                X[span] = placed
+        return X
+
     def bring(self, X: Rows) -> Rows:
         """As `place`, for rows that the frame was not made for: in float64 where theirs would round or overflow."""
         if self.unit:
@@ -105,8 +113,18 @@ def frame_of(X: Rows, names: Sequence[Any] | None, unit: bool, threads: Threads)
         return Frame(np.zeros(X.shape[1]), 1.0, unit)
     if sparse.issparse(X):
         return Frame(np.zeros(X.shape[1]), _scale(float(np.abs(X.data).max(initial=0.0)), X.dtype))
-    anchor = _anchor(X)
-    return Frame(anchor, _scale(_largest(low, high, anchor), X.dtype))
+    return frame_within(low, high, X[:: spacing(len(X))])
+
+
+def spacing(rows: int) -> int:
+    """Of so many rows, one in this many is looked at for the anchor."""
+    return -(-rows // LOOKED_AT)
+
+
+def frame_within(low: np.ndarray, high: np.ndarray, looked_at: np.ndarray) -> Frame:
+    """The frame of rows between these ends, some of which, evenly spaced, were looked at."""
+    anchor = _anchor(looked_at)
+    return Frame(anchor, _scale(_largest(low, high, anchor), looked_at.dtype))
 
 
 def _largest(low: Any, high: Any, anchor: np.ndarray) -> float:
@@ -127,13 +145,13 @@ def _scale(largest: float, dtype: np.dtype) -> float:
     return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, most)))
 
 
-def _anchor(X: np.ndarray) -> np.ndarray:
+def _anchor(looked_at: np.ndarray) -> np.ndarray:
     """Per column: the median of some rows where it is far from zero for its spread, else zero."""
-    half = X[:: -(-len(X) // LOOKED_AT)].T.astype(np.float64, order="C") / 2
+    half = looked_at.T.astype(np.float64, order="C") / 2
     middle = np.median(half, axis=1)
     typical = np.median(np.abs(half - middle[:, None]), axis=1)
     # In the rows' own precision, so that subtracting it is one rounding.
-    return np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(X.dtype).astype(np.float64)
+    return np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(looked_at.dtype).astype(np.float64)
 
 
 def refuse_not_finite(X: Rows, names: Sequence[Any] | None, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
@@ -142,18 +160,19 @@ def refuse_not_finite(X: Rows, names: Sequence[Any] | None, threads: Threads) ->
         if not np.isfinite(X.data).all():
             at = int(np.flatnonzero(~np.isfinite(X.data))[0])
             row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-            raise _not_finite(X.data[at], row, int(X.indices[at]), names)
+            raise not_finite(X.data[at], row, int(X.indices[at]), names)
         return np.zeros(0), np.zeros(0)
     parts = list(threads.map(lambda span: (X[span].min(axis=0), X[span].max(axis=0)), spans(len(X))))
     low = np.min([part[0] for part in parts], axis=0).astype(np.float64)
     high = np.max([part[1] for part in parts], axis=0).astype(np.float64)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         row, place = np.argwhere(~np.isfinite(X))[0]
-        raise _not_finite(X[row, place], int(row), int(place), names)
+        raise not_finite(X[row, place], int(row), int(place), names)
     return low, high
 
 
-def _not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -> DataError:
+def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -> DataError:
+    """The error of a cell that is missing or infinite."""
     key = place if names is None else names[place]
     if np.isnan(cell):
         return DataError(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.kernels.nearest import Rows
-from softcount.learn.kmeans.points import Points
+from softcount.learn.kmeans.points import Points, spans
 from softcount.learn.kmeans.together import TILE, FewRows
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
@@ -26,11 +29,72 @@ def distinct(points: Points, clusters: int) -> tuple[Points, bool]:
     if not sparse.issparse(points.rows) and len(points) <= SAMPLE:
         order, first = in_order(points.rows)
         return Points.of(points.rows[order[first]], np.add.reduceat(weights[order], np.flatnonzero(first))), True
-    hashes = row_hashes(points.rows)
-    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
-    summed = np.bincount(which, weights)
-    most = max(SAMPLE, PER_CENTRE * clusters)
-    return Points.of(points.rows[first[:most]], summed[:most]), len(first) <= most
+    most = most_sampled(clusters)
+    found: LeastHashes | None = None
+    for part, span in zip(points.parts, spans(len(points)), strict=True):
+        own = least_hashes(part, weights[span], most, np.inf if found is None else found.last)
+        found = own if found is None else found + own
+    assert found is not None
+    return found.points, found.whole
+
+
+def most_sampled(clusters: int) -> int:
+    """How many distinct rows starts are compared on."""
+    return max(SAMPLE, PER_CENTRE * clusters)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastHashes:
+    """The distinct rows of least hash, with their weights: so many, and one more where there are more.
+
+    Those of two parts of a table add up to those of both, so that every way through a table finds the same.
+    """
+
+    hashes: np.ndarray
+    rows: Rows
+    weights: np.ndarray
+    most: int
+
+    def __add__(self, other: LeastHashes) -> LeastHashes:
+        hashes = np.concatenate([self.hashes, other.hashes])
+        both, weights = [self.rows, other.rows], np.concatenate([self.weights, other.weights])
+        rows = sparse.vstack(both, format="csr") if sparse.issparse(self.rows) else np.concatenate(both)
+        return _least(hashes, rows, weights, self.most)
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all distinct rows of the table."""
+        return len(self.hashes) <= self.most
+
+    @property
+    def last(self) -> Any:
+        """The hash from which on no row is wanted."""
+        return np.inf if self.whole else self.hashes[-1]
+
+    @property
+    def points(self) -> Points:
+        return Points.of(self.rows[: self.most], self.weights[: self.most])
+
+    @property
+    def sorted_points(self) -> Points:
+        """The same rows sorted, as those of a small table are."""
+        order, _ = in_order(self.rows)
+        return Points.of(self.rows[order], self.weights[order])
+
+
+def least_hashes(rows: Rows, weights: np.ndarray, most: int, last: Any = np.inf) -> LeastHashes:
+    """The distinct rows of least hash of a part of a table; those beyond `last` are not wanted."""
+    hashes = row_hashes(rows)
+    if np.isfinite(last):
+        wanted = np.flatnonzero(hashes <= last)
+        hashes, rows, weights = hashes[wanted], rows[wanted], weights[wanted]
+    return _least(hashes, rows, weights, most)
+
+
+def _least(hashes: np.ndarray, rows: Rows, weights: np.ndarray, most: int) -> LeastHashes:
+    distinct_hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    summed = np.bincount(which, weights, len(first))
+    return LeastHashes(distinct_hashes[: most + 1], rows[first[: most + 1]], summed[: most + 1], most)
 
 
 def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
