@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import numba as numba
 import pytest
 
 from softcount.errors import DataError
@@ -128,6 +129,7 @@ def delimiter_of(content: bytes) -> str:
 def found(path: Path, random: Random) -> tuple[CsvSource, list[list[str | None]]]:
     source = CsvSource(TextFile(str(path)), ())
     source.chunk_rows = random.randint(1, 5)
+    source._long = random.random() < 0.5  # read by kernels, where Numba is awake
     rows: list[list[str | None]] = []
     for piece in source.pieces(dict.fromkeys(source.keys, ANY)):
         columns = [column.to_pylist() for column in piece.load().values()]

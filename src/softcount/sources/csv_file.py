@@ -18,6 +18,7 @@ from softcount.sources.csv_rows import RowBytes, padded_columns, rows_before, ru
 from softcount.sources.dialects import HEAD, Dialect, best_delimiter, dialect_of, is_blank_separated, not_utf8
 from softcount.sources.file_format import BLANKS, CONTENT_DECIDES, FileFormat
 from softcount.sources.line_filters import with_single_tabs, without_comments, without_first_lines
+from softcount.sources.plain_cells import PlainRows, plain_columns
 from softcount.sources.source import (
     FEW_ROWS,
     LOOK_ROWS,
@@ -60,6 +61,7 @@ class CsvSource(Source):
         otherwise = remedies.either("delimiter", "--delimiter")
         said = (f"cells are parted by blanks ({otherwise} says otherwise)",) if self._blanks != asked else ()
         self.notes = (*said, *self.dialect.notes)
+        self._long = False
         total, size = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
@@ -126,7 +128,12 @@ class CsvSource(Source):
 
     def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
         blocks = _after(self._blocks(quiet), self.dialect.skip)
-        return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES)
+        return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES, lambda: self._compiled)
+
+    @property
+    def _compiled(self) -> bool:
+        """Only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB."""
+        return self._long and "numba" in sys.modules
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         import pyarrow as pa
@@ -147,6 +154,10 @@ class CsvSource(Source):
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if self._compiled and self._nothing is None:
+            found = plain_columns(PlainRows(run, self.keys, self.dialect.delimiter), wanted, self.missing)
+            if found is not None:
+                return found
         strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
         as_text = {key: want if want.text else ANY for key, want in wanted.items()}
         if strict and self._is_padded(run, strict):
@@ -160,9 +171,7 @@ class CsvSource(Source):
         return columns if finite else self._parse(run, as_text)
 
     def _is_padded(self, run: RowBytes, strict: list[Key]) -> bool:
-        # Compiled only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB.
-        compiled = self._long and "numba" in sys.modules
-        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=compiled)
+        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._compiled)
         return found is None or any(self.keys[place] in strict for place in found)
 
     def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,20 +28,24 @@ class RowBytes(NamedTuple):
     data: bytes
 
 
-def runs(blocks: Iterable[bytes], rows: int, delimiter: str, most: int) -> Iterator[RowBytes]:
+def runs(
+    blocks: Iterable[bytes], rows: int, delimiter: str, most: int, compiled: Callable[[], bool] = lambda: False
+) -> Iterator[RowBytes]:
     """All rows, whatever the blocks, in runs that end with their row number `rows` or the one that makes `most` bytes.
 
-    A row ends with a newline, a carriage return, or both; blank lines are skipped.
+    A row ends with a newline, a carriage return, or both; blank lines are skipped. Where `compiled` says so, a kernel
+    looks for them, ten times as fast.
     """
-    held: list[bytes] = []
+    held: list[memoryview] = []
     start = count = size = 0
-    for data, ends in _whole_rows(blocks, delimiter):
+    for data, ends in _whole_rows(blocks, delimiter, compiled):
+        view = memoryview(data)
         done = at = 0
         while done < len(ends):
             fills = int(np.searchsorted(ends, at + most - size)) + 1
             stop = min(done + rows - count, fills)
             taken = min(stop, len(ends))
-            held.append(data[at : int(ends[taken - 1])])
+            held.append(view[at : int(ends[taken - 1])])
             count, size, done, at = count + taken - done, size + len(held[-1]), taken, int(ends[taken - 1])
             if stop == taken:
                 yield RowBytes(start, count, b"".join(held))
@@ -50,7 +54,9 @@ def runs(blocks: Iterable[bytes], rows: int, delimiter: str, most: int) -> Itera
         yield RowBytes(start, count, b"".join(held))
 
 
-def _whole_rows(blocks: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, np.ndarray]]:
+def _whole_rows(
+    blocks: Iterable[bytes], delimiter: str, compiled: Callable[[], bool]
+) -> Iterator[tuple[bytes, np.ndarray]]:
     """Blocks extended to end with a row, and where in each the rows end, all by a newline.
 
     A row that goes on is looked at again only when twice as much of it is there, so that a long one takes no longer.
@@ -65,7 +71,7 @@ def _whole_rows(blocks: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes
         data = b"".join([tail, *held])
         held, length = [], 0
         _refuse_nul(data, len(tail), row, delimiter)
-        ends, _ = row_ends(data, delimiter)
+        ends, _ = row_ends(data, delimiter, compiled())
         if not last and len(ends) and ends[-1] == len(data) and data.endswith(b"\r"):
             ends = ends[:-1]  # a newline may follow
         _refuse_long(data, ends, row, delimiter)
@@ -122,9 +128,16 @@ def rows_before(data: bytes, at: int, delimiter: str) -> int:
     return len(without_blank_lines(data, ends)[1]) if len(ends) else 0
 
 
-def row_ends(data: bytes, delimiter: str) -> tuple[np.ndarray, bool]:
+def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.ndarray, bool]:
     """Just past the end of every row, line ends inside quotes not counting; and whether a quote stays open."""
     letters = np.frombuffer(data, dtype=np.uint8)
+    if compiled:
+        from softcount.kernels.csv_cells import mark_rows
+
+        places = np.empty(len(data), dtype=np.int64)
+        found, is_open = mark_rows(letters, ord(delimiter), places)
+        if found >= 0:
+            return places[:found].copy(), is_open
     ends = _line_ends(letters, b"\r" in data)
     if b'"' not in data:
         return ends + 1, False
@@ -146,7 +159,7 @@ def _line_ends(letters: np.ndarray, returns: bool) -> np.ndarray:
 def _with_newlines(data: bytes, ends: np.ndarray) -> bytes:
     """The same rows, those that a carriage return ends ended by a newline instead."""
     letters = np.frombuffer(data, dtype=np.uint8)
-    if (letters[ends - 1] == NEWLINE).all():
+    if b"\r" not in data or (letters[ends - 1] == NEWLINE).all():
         return data
     changed = letters.copy()
     changed[ends - 1] = NEWLINE

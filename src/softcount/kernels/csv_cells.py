@@ -1,0 +1,357 @@
+"""The plain cells of a text table read at once: numbers as numbers, words as the numbers of their first occurrence.
+
+Whatever is not plain (a doubled quote, blanks around a number, a row too short) makes them give up: Arrow reads those
+rows then, and says what is wrong with them. Functions take addresses, not arrays, as in `word_hashes`.
+
+Numba caches a kernel by its own file only: after a change in `word_hashes`, delete the `__pycache__` of this package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from softcount.kernels.jit import instruction, jit
+from softcount.kernels.lanes import DOUBLE, INT64, call_llvm, spread
+from softcount.kernels.word_hashes import (
+    BYTE,
+    BYTES,
+    EVERY,
+    HALF,
+    LAST_BIT,
+    LONG,
+    ONE,
+    STIR,
+    TOP,
+    WINDOW,
+    address,
+    byte,
+    eight,
+    lowest,
+    mixed,
+    put,
+)
+
+SKIP, NUMBER, PADDED, LEVEL = 0, 1, 2, 3
+"""What is wanted of a column: nothing, numbers, numbers that may begin with zeros such as 007, or levels."""
+
+NEWLINE, RETURN, QUOTE, MINUS, PLUS, POINT, NOUGHT, LETTER_E = 10, 13, 34, 45, 43, 46, 48, 101
+LOW, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+CELLS, MOST_LEVELS, PLACE = 4_096, 2_048, np.uint64(64 - 12)
+"""Room for the levels of a column in one piece, how many there may be, and how far a hash is moved to be a place."""
+MOST_DIGITS, MOST_POWER, MOST_WRITTEN = 19, 22, 4
+"""Digits that 64 bits hold, the power of ten that is still a float64 exactly, and the digits of a power after an e."""
+EXACT = np.uint64(1 << 53)
+TENS = np.array([10.0**power for power in range(MOST_POWER + 1)])
+NEARLY = 1.0 + 2.0**-30
+
+compiled = jit(error_model="numpy")
+inlined = jit(error_model="numpy", forceinline=True)
+
+
+@instruction(types.float64(types.float64, types.float64, types.float64))
+def product_and_sum(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+    return call_llvm(builder, "llvm.fma.f64", DOUBLE, [a, b, c])
+
+
+@instruction(types.uint64(types.int64, types.int64))
+def equal_bits(builder: Any, at: Any, letter: Any) -> Any:
+    """A bit for each of 64 bytes: set for those that are this letter."""
+    read = builder.load(builder.inttoptr(at, ir.PointerType(BYTES)), align=1)
+    same = builder.icmp_unsigned("==", read, spread(builder, builder.trunc(letter, BYTE), WINDOW))
+    return builder.bitcast(same, INT64)
+
+
+# -- where rows end
+
+
+@inlined
+def letter_bits(at: Any, left: Any, letter: Any) -> Any:
+    """The same of the bytes that are left, byte by byte where they are fewer than 64."""
+    if left >= WINDOW:
+        return equal_bits(at, letter)
+    bits = np.uint64(0)
+    for i in range(left):
+        bits |= np.uint64(byte(at + i) == letter) << np.uint64(i)
+    return bits
+
+
+@inlined
+def parity(bits: Any) -> Any:
+    """A bit for each place up to which an odd number of bits is set."""
+    for step in (1, 2, 4, 8, 16, 32):
+        bits ^= bits << np.uint64(step)
+    return bits
+
+
+@compiled
+def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
+    """How many rows end, with the places just past them in `ends`, and whether a quote stays open.
+
+    -1 in place of their number where a carriage return stands alone, or a quote opens inside a cell.
+    """
+    start, size, found = address(letters), letters.size, 0
+    inside, opens, returned = np.uint64(0), ONE, False
+    for at in range(0, size, WINDOW):
+        left = size - at
+        lines = letter_bits(start + at, left, NEWLINE)
+        quotes = letter_bits(start + at, left, QUOTE)
+        returns = letter_bits(start + at, left, RETURN)
+        if (returned and not lines & ONE) or (returns & ~(lines >> ONE)) << ONE:
+            return -1, False
+        returned = (returns >> LAST_BIT) != 0
+        if quotes or inside:
+            within = parity(quotes) ^ inside
+            before = letter_bits(start + at, left, delimiter) | lines | returns | quotes
+            if quotes & within & ~((before << ONE) | opens):
+                return -1, False
+            opens = before >> LAST_BIT
+            inside = EVERY if within >> LAST_BIT else np.uint64(0)
+            lines &= ~within
+        elif left > WINDOW:
+            last = byte(start + at + WINDOW - 1)
+            opens = np.uint64(last in (delimiter, NEWLINE, RETURN))
+        while lines:
+            ends[found] = at + lowest(lines) + 1
+            found += 1
+            lines &= lines - ONE
+    if returned:
+        return -1, False
+    return found, inside != 0
+
+
+# -- numbers
+
+
+@inlined
+def spelt(mantissa: Any, power: Any) -> Any:
+    """The float64 nearest to a whole number times a power of ten; NaN where it is hard to tell."""
+    if power < -MOST_POWER or power > MOST_POWER:
+        return np.nan
+    first = np.float64(mantissa)
+    if mantissa <= EXACT:
+        return first * TENS[power] if power >= 0 else first / TENS[-power]
+    # Twice as many digits as a float64 has: right unless they lie as good as half way between two of them.
+    rest = np.float64(np.int64(mantissa - np.uint64(first)))
+    if power >= 0:
+        nearest = first * TENS[power]
+        more = product_and_sum(first, TENS[power], -nearest) + rest * TENS[power]
+    else:
+        nearest = first / TENS[-power]
+        more = (product_and_sum(-nearest, TENS[-power], first) + rest) / TENS[-power]
+    found = nearest + more
+    over = more - (found - nearest)
+    return found if found + over * NEARLY == found else np.nan
+
+
+@inlined
+def significant(at: Any, stop: Any) -> Any:
+    """How many digits there are after leading zeros."""
+    digits = 0
+    for i in range(at, stop):
+        letter = byte(i)
+        if letter != POINT and (digits or letter != NOUGHT):
+            digits += 1
+    return digits
+
+
+@inlined
+def digits_at(at: Any, mantissa: Any) -> Any:
+    """The whole number that digits go on with, and where they end."""
+    digit = byte(at) - NOUGHT
+    while 0 <= digit <= 9:
+        mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+        at += 1
+        digit = byte(at) - NOUGHT
+    return mantissa, at
+
+
+@inlined
+def exponent_at(at: Any) -> Any:
+    """The power of ten that is written after an e, and where it ends; one too large where there are no digits."""
+    sign = byte(at)
+    begun = at + (sign == MINUS or sign == PLUS)  # noqa: SIM109  # a tuple takes longer
+    power, stop = digits_at(begun, np.uint64(0))
+    if not 0 < stop - begun <= MOST_WRITTEN:
+        return MOST_POWER + MOST_DIGITS + 1, stop
+    return -np.int64(power) if sign == MINUS else np.int64(power), stop
+
+
+@inlined
+def number_at(at: Any, padded: Any) -> Any:
+    """A plain number and where it ends; NaN where there is none."""
+    letter = byte(at)
+    begun = at + (letter == MINUS or letter == PLUS)  # noqa: SIM109  # a tuple takes longer
+    mantissa, stop = digits_at(begun, np.uint64(0))
+    whole, power = stop - begun, 0
+    if whole > 1 and not padded and byte(begun) == NOUGHT:
+        return np.nan, stop
+    if byte(stop) == POINT:
+        point = stop + 1
+        mantissa, stop = digits_at(point, mantissa)
+        power = point - stop
+    if whole == power or (stop - begun > MOST_DIGITS and significant(begun, stop) > MOST_DIGITS):
+        return np.nan, stop
+    if byte(stop) | 32 == LETTER_E:
+        exponent, stop = exponent_at(stop + 1)
+        power += exponent
+    found = spelt(mantissa, power)
+    return -found if letter == MINUS else found, stop
+
+
+# -- cells
+
+
+@inlined
+def marked(read: Any, letter: Any) -> Any:
+    """The highest bit of each of eight bytes that are this letter; above the first of them, perhaps of others."""
+    other = read ^ (LOW * np.uint64(letter))
+    return (other - LOW) & ~other & HIGH
+
+
+@inlined
+def text_end(at: Any, limit: Any, delimiter: Any, quoted: Any) -> Any:
+    """Where the text of a cell ends: at its quote, or at a delimiter, a line end or a quote."""
+    while at < limit:
+        read = eight(at)
+        hits = marked(read, QUOTE)
+        if not quoted:
+            hits |= marked(read, delimiter) | marked(read, NEWLINE) | marked(read, RETURN)
+        if hits:
+            return at + (lowest(hits) >> 3)
+        at += 8
+    return limit
+
+
+@inlined
+def first_bytes(at: Any, count: Any) -> Any:
+    """Up to seven bytes as one number."""
+    return eight(at) & ((ONE << np.uint64(8 * count)) - ONE)
+
+
+@compiled
+def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) -> Any:
+    """Where a cell ends that is one of the words for a missing one, each of seven bytes at most; 0 if it is none."""
+    stop = text_end(at, limit, delimiter, quoted)
+    if stop - at < 8:
+        read = first_bytes(at, stop - at)
+        for word in words:
+            if read == word:
+                return stop
+    return 0
+
+
+@inlined
+def key_of(at: Any, size: Any) -> Any:
+    """The key of a text: up to seven bytes it is these and how many they are, else a hash of all."""
+    if size < 8:
+        return first_bytes(at, size) | (np.uint64(size) << TOP)
+    found = np.uint64(size)
+    for i in range(0, size - 7, 8):
+        found = (found ^ eight(at + i)) * STIR
+        found ^= found >> HALF
+    found = (found ^ eight(at + size - 8)) * STIR
+    return (found ^ (found >> HALF)) | LONG
+
+
+@inlined
+def same_bytes(one: Any, other: Any, size: Any) -> Any:
+    """Whether so many bytes are alike."""
+    i = 0
+    while i < size and byte(one + i) == byte(other + i):
+        i += 1
+    return i == size
+
+
+@inlined
+def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
+    """The number of a cell's text among those met before, or `met` where it is new.
+
+    `cells` is the address of a table (key, number + 1), `levels` of the address and length of each level.
+    """
+    size = stop - at
+    key = key_of(at, size)
+    place = np.int64(mixed(key, EVERY) >> PLACE)
+    while True:
+        cell = cells + 16 * place
+        number = np.int64(eight(cell + 8)) - 1
+        if number < 0:
+            put(cell, key)
+            put(cell + 8, np.uint64(met + 1))
+            put(levels + 16 * met, np.int64(at))
+            put(levels + 16 * met + 8, np.int64(size))
+            return met
+        if eight(cell) == key:
+            if key < LONG:
+                return number
+            begun, length = np.int64(eight(levels + 16 * number)), np.int64(eight(levels + 16 * number + 8))
+            if size == length and same_bytes(at, begun, size):
+                return number
+        place = (place + 1) & (CELLS - 1)
+
+
+@inlined
+def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
+    """Where the cell after this one begins, whose text ends at `at`; 0 unless it ends with the wanted letter."""
+    if quoted:
+        if at >= limit or byte(at) != QUOTE:
+            return 0
+        at += 1
+    if at < limit and wanted == NEWLINE and byte(at) == RETURN:
+        at += 1
+    return at + 1 if at < limit and byte(at) == wanted else 0
+
+
+@inlined
+def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
+    """Read one row; where the next one begins, or 0 where this one is not plain."""
+    reals, codes, tables, levels, met = room
+    real = coded = 0
+    for column in range(kinds.size):
+        kind, quoted = kinds[column], byte(at) == QUOTE
+        at += quoted
+        if kind in (NUMBER, PADDED):
+            value, stop = number_at(at, kind == PADDED)
+            if value != value:
+                stop = missing_end(at, limit, delimiter, quoted, words)
+                if not stop:
+                    return 0
+            reals[real, row] = value
+            real += 1
+        else:
+            stop = text_end(at, limit, delimiter, quoted)
+        if kind == LEVEL:
+            table, firsts = address(tables) + 16 * CELLS * coded, address(levels) + 16 * MOST_LEVELS * coded
+            number = level_at(at, stop, table, firsts, met[coded])
+            met[coded] += number == met[coded]
+            if met[coded] == MOST_LEVELS:
+                return 0
+            codes[coded, row] = number
+            coded += 1
+        at = next_cell(stop, limit, quoted, delimiter if column < kinds.size - 1 else NEWLINE)
+        if not at:
+            return 0
+    return at
+
+
+@compiled
+def read_cells(letters: Any, rows: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
+    """Read so many rows, the last of them ended by a newline; whether they are all there is, and plain.
+
+    After the last row `letters` has eight bytes more, which may be read but are none of it. `kinds` has what is wanted
+    of each column, and `words` those for a missing number. `room` is a line for every column of numbers and of levels,
+    tables for levels, the address and length of each level where it first stood, and how many were met.
+    """
+    at = address(letters)
+    limit = at + letters.size - 8
+    for row in range(rows):
+        if at >= limit:
+            return False
+        at = row_after(at, row, limit, delimiter, kinds, words, room)
+        if not at:
+            return False
+    return at == limit
