@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 from contextlib import suppress
 
@@ -24,7 +23,7 @@ def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str
     remove_leftovers(folder)
     way = (os.O_RDWR if reading else os.O_WRONLY) | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        path = os.path.join(folder, f".softcount-{secrets.token_hex(6)}.part")
+        path = os.path.join(folder, f".softcount-{os.urandom(6).hex()}.part")
         handle = os.open(path, way, mode)
         # Whoever looks for leftovers may have come between the two calls; then it has removed the file.
         if _lock(handle) is not False and os.fstat(handle).st_nlink:

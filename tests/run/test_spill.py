@@ -98,7 +98,7 @@ def test_arrays_that_somebody_has_anyway_stay_where_they_are(tmp_path: Path) -> 
 def test_rows_are_held_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(spilling, "ALWAYS", 50_000)
     monkeypatch.setattr(spilling, "free_memory", lambda: 4 * 100_000)
-    monkeypatch.setattr(spilling.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     spill = Spill()
     parts = [spill.kept(np.full(5_000, float(number))) for number in range(5)]
     assert [part.flags.owndata for part in parts] == [True, True, False, False, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
@@ -524,6 +523,8 @@ def save_by(write: Callable[[Any], None], output: str) -> None:
     if output != "-":
         write(output)
         return
+    import tempfile
+
     from softcount.cli.outputs import put_bytes
 
     with tempfile.TemporaryDirectory() as folder:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
@@ -20,6 +18,8 @@ from softcount.run.rows import Rows
 from softcount.run.spill import Spill
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
     from softcount.table import Settled, Table
 
 Task = TypeVar("Task")
@@ -170,11 +170,17 @@ def one_blas_thread() -> Iterator[None]:
             _here.limited = False
 
 
+def _is_worker() -> bool:
+    """Whether another process made this one to work for it; that module is loaded in all that are, and takes 5 ms."""
+    processes = sys.modules.get("multiprocessing")
+    return processes is not None and processes.parent_process() is not None
+
+
 def workers(n_jobs: int | None) -> int:
     """How many threads or processes to use."""
     if n_jobs is not None:
         return max(1, int(n_jobs) if n_jobs > 0 else (os.cpu_count() or 1) + 1 + int(n_jobs))
-    nested = multiprocessing.parent_process() is not None or threading.current_thread() is not threading.main_thread()
+    nested = _is_worker() or threading.current_thread() is not threading.main_thread()
     if nested or os.environ.get("JOBLIB_SPAWNED_PROCESS"):
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,7 +10,6 @@ import errno
 import mmap
 import os
 import pickle
-import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
@@ -67,6 +66,8 @@ class Spill:
             self._held += new
             return self.kept_elsewhere(part)
         if self._file is None:
+            import tempfile
+
             self._file = SpillFile(self.folder or tempfile.gettempdir(), self._known)
         return self._file.kept(part)
 

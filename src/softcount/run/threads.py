@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from softcount.run.base import PoolRunner
 from softcount.run.base import one_blas_thread as one_blas_thread
 from softcount.run.base import total as total
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 class Threads(PoolRunner):
@@ -18,4 +21,6 @@ class Threads(PoolRunner):
     """
 
     def _new_pool(self) -> Executor:
+        from concurrent.futures import ThreadPoolExecutor
+
         return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from softcount.sources.arrow_functions import as_type, call, matches
+
 
 class CellType(StrEnum):
     """What the cells of a column are before anything is decided about it."""
@@ -56,7 +58,7 @@ def flat(column: Any) -> Any:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), flat(column.dictionary))
+        return pa.DictionaryArray.from_arrays(as_type(column.indices, pa.int32()), flat(column.dictionary))
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
@@ -145,11 +147,10 @@ def level_of(value: Any) -> Any:
 def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np.ndarray]:
     """What cells of text spell as float64, blanks around them apart, and which of them are no number (NaN there)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     values = text_of([None if cell is None else cell.strip() for cell in cells])
-    good = pc.match_substring_regex(values, pattern)
-    floats = pc.if_else(good, values, pa.nulls(len(values), values.type)).cast(pa.float64())
+    good = matches(values, pattern)
+    floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
     return filled(floats), ~filled(good, null=True)
 
 

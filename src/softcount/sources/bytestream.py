@@ -7,7 +7,6 @@ import gzip
 import os
 import shutil
 import sys
-import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
@@ -266,6 +265,8 @@ def _write(handle: int, block: bytes, folder: str) -> None:
 
 def spool(blocks: Iterator[bytes], name: str) -> Spool:
     """Blocks of bytes in a temporary file; refused where they would fill more than half of the free room."""
+    import tempfile
+
     folder, done = tempfile.gettempdir(), 0
     handle, path = new_scratch(folder, 0o600)
     copy = Spool(path, handle)

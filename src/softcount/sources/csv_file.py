@@ -10,9 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
+from softcount.sources.arrow_columns import filled, flat
 from softcount.sources.bytestream import BOM, TextFile
 from softcount.sources.csv_rows import RowBytes, padded_columns, rows_before, runs, with_last
 from softcount.sources.dialects import HEAD, Dialect, best_delimiter, dialect_of, is_blank_separated, not_utf8
@@ -152,7 +155,6 @@ class CsvSource(Source):
     def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
         """The wanted columns of a run: parsed at once where its numbers are plain, else as text for us to judge."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if self._compiled and self._nothing is None:
             found = plain_columns(PlainRows(run, self.keys, self.dialect.delimiter), wanted, self.missing)
@@ -167,7 +169,7 @@ class CsvSource(Source):
         except pa.ArrowInvalid:
             return self._parse(run, as_text)
         numeric = (columns[key] for key, want in wanted.items() if want.numeric)
-        finite = all(pc.all(pc.is_finite(column)).as_py() is not False for column in numeric)
+        finite = all(np.isfinite(filled(flat(column), null=0.0)).all() for column in numeric)
         return columns if finite else self._parse(run, as_text)
 
     def _is_padded(self, run: RowBytes, strict: list[Key]) -> bool:

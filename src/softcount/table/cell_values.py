@@ -14,6 +14,7 @@ from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
+from softcount.sources.arrow_functions import with_levels
 from softcount.table.cell_forms import CellForm, Read, is_plain
 from softcount.table.odd_cells import FEW_WORDS, OddCells
 from softcount.table.schema import DASHES, MISSING, Key
@@ -54,7 +55,7 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     if cell_type(column.type) is CellType.EMPTY:
         return [], np.full(len(column), -1, dtype=np.int32)
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        column = with_levels(column)
     places, known = numpy_of(column.indices)
     places = places if known is None else np.where(known, places, np.int32(-1))
     values, places = _only_used(column.dictionary, places)

@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, filled, flat, floats_of
+from softcount.sources.arrow_functions import are_all, as_type, call, matches
 from softcount.table.cell_forms import CellForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
 from softcount.table.find_form import NO_HABITS, CellHabits, form_of
@@ -124,14 +125,13 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
     None of others, and where a number may be a word for missing.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
         return None
-    if not pc.all(pc.match_substring_regex(column, PLAIN), min_count=1).as_py():
+    if not are_all(matches(column, PLAIN)):
         return None
-    values = filled(column.cast(pa.float64()))
+    values = filled(as_type(column, pa.float64()))
     if not np.isfinite(values).any():
         return None
     facts = number_facts(key, values, CellType.TEXT)
@@ -144,15 +144,17 @@ def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
     The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     some = column.slice(0, FEW_CELLS)
     coded = pa.types.is_dictionary(some.type)
     spelled = some.dictionary if coded else some
-    if cell_type(spelled.type) is not CellType.TEXT or (pc.mean(pc.binary_length(spelled)).as_py() or 0) < LONG_CELL:
+    if (
+        cell_type(spelled.type) is not CellType.TEXT
+        or (call("mean", call("binary_length", spelled)).as_py() or 0) < LONG_CELL
+    ):
         return None
     some = without_marks(some.dictionary_decode() if coded else some, words.missing)
-    different = pc.count_distinct(some).as_py()
+    different = call("count_distinct", some).as_py()
     if different <= FEW_TEXTS:
         return None
     texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
