@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
@@ -14,6 +16,7 @@ from softcount.cli import main as cli
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read, write
 
+NUMBERS = ["cut", "normal"]
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
 
@@ -30,10 +33,10 @@ def table(rows=240, seed=0):
     return frame, label
 
 
-@pytest.fixture(scope="module")
-def fitted():
+@pytest.fixture(scope="module", params=NUMBERS)
+def fitted(request):
     frame, label = table()
-    return sc.AveragedStars().fit(frame, label), frame, label
+    return sc.AveragedStars(numbers=request.param).fit(frame, label), frame, label
 
 
 def cells_of(model, frame):
@@ -46,40 +49,61 @@ def cells_of(model, frame):
     return rows
 
 
+def height(prices, inside, every, price, prior):
+    """A normal's density in units of the column's deviation; some rows are imagined as they are in the class."""
+    spread = np.var(every)
+    around = (np.sum((inside - np.mean(inside)) ** 2) + prior * spread) / (len(inside) + prior)
+    middle = (np.sum(prices) + prior * np.mean(inside)) / (len(prices) + prior)
+    apart = np.sum((prices - middle) ** 2) + prior * (around + (np.mean(inside) - middle) ** 2)
+    return norm.pdf(price, middle, np.sqrt(apart / (len(prices) + prior))) * np.sqrt(spread)
+
+
 def oracle(model, frame, label, asked, prior=1.0, weights=None):
-    """The sum over parents of share times product, made to sum to one; a column of one cell says nothing."""
-    rows, labels = cells_of(model, frame), list(label)
+    """The sum over parents of share times product, made to sum to one; a column of one cell says nothing.
+
+    Where numbers are normals the price has a density where it is not the parent.
+    """
+    rows, labels, normal = cells_of(model, frame), list(label), model.numbers == "normal"
+    prices, every = frame["price"].to_numpy(), frame["price"].dropna().to_numpy()
     sizes = [len({row[j] for row in rows if row[j] is not None}) for j in range(3)] + [len(model.cuts_["price"]) + 1]
     found = []
-    for cells in cells_of(model, asked):
+    for cells, price in zip(cells_of(model, asked), asked["price"], strict=True):
         cells = [cell if size > 1 else None for cell, size in zip(cells, sizes, strict=True)]
         scores = []
         for name in sorted(set(labels)):
             own = [row for row, known in zip(rows, labels, strict=True) if known == name]
             share = (len(own) + 0.5) / (len(rows) + 1.0)
-            stars = []
+            mine = np.array(labels) == name
+            inside, stars = prices[mine & ~np.isnan(prices)], []
             for p, parent in enumerate(cells):
                 if parent is None:
                     continue
                 there = [row for row in own if row[p] is not None]
                 product = share * (sum(row[p] == parent for row in there) + prior / sizes[p]) / (len(there) + prior)
                 under = [row for row in own if row[p] == parent]
-                for c, cell in enumerate(cells):
+                if normal and p != 3 and price == price:
+                    there = mine & ~np.isnan(prices) & np.array([row[p] == parent for row in rows])
+                    product *= height(prices[there], inside, every, price, prior)
+                for c, cell in enumerate(cells[:3] if normal else cells):
                     if c != p and cell is not None:
                         known = [row for row in under if row[c] is not None]
                         product *= (sum(row[c] == cell for row in known) + prior / sizes[c]) / (len(known) + prior)
                 stars.append(product * (1.0 if weights is None else weights[p]))
-            scores.append(np.sum(stars) if stars else share)
+            without = height(inside[:0], inside, every, price, prior) if normal and price == price else 1.0
+            scores.append(np.sum(stars) if stars else share * without)
         found.append(np.array(scores) / np.sum(scores))
     return np.array(found)
 
 
+@pytest.mark.parametrize("cuts", [None, {}, {"price": [0.5, 1.0]}], ids=["found", "none", "given"])
+@pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("prior", [1.0, 0.3])
-def test_probabilities_are_those_of_plain_loops(prior):
+def test_probabilities_are_those_of_plain_loops(prior, numbers, cuts):
     frame, label = table(80)
-    model = sc.AveragedStars(prior=prior).fit(frame, label)
-    asked = frame.iloc[:30].copy()
+    model = sc.AveragedStars(prior=prior, numbers=numbers, cuts=cuts).fit(frame, label)
+    asked = frame.iloc[:20].copy()
     asked.loc[0] = [None, None, np.nan, np.nan]
+    asked.loc[1] = [None, None, np.nan, 0.7]
     np.testing.assert_allclose(model.predict_proba(asked), oracle(model, frame, label, asked, prior), rtol=1e-10)
 
 
@@ -114,6 +138,23 @@ def test_explanations_add_up_to_the_log_odds(fitted, against):
     np.testing.assert_allclose(pd.DataFrame(why).select_dtypes("number").sum(axis=1), odds, atol=1e-10)
 
 
+def test_units_of_numbers_do_not_matter(fitted):
+    model, frame, label = fitted
+    far = frame.assign(price=frame["price"] * 1024 + 2.0**24)
+    found = clone(model).fit(far, label).predict_proba(far)
+    np.testing.assert_allclose(found, model.predict_proba(frame), rtol=1e-6)
+
+
+def test_a_number_that_never_varies_says_nothing_as_a_normal():
+    frame, label = table(60)
+    plain = frame.drop(columns="price")
+    same = plain.assign(price=2.5)
+    model = sc.AveragedStars({"price": "normal"}, numbers="normal").fit(same, label)
+    expected = sc.AveragedStars().fit(plain, label).predict_proba(plain)
+    np.testing.assert_allclose(model.predict_proba(same), expected, rtol=1e-12)
+    assert np.isfinite(model.predict_log_proba(same.assign(price=1e9))).all()
+
+
 def test_a_pair_that_only_together_tells_is_found():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (800, 2))
@@ -123,11 +164,15 @@ def test_a_pair_that_only_together_tells_is_found():
 
 def test_weight_two_is_the_row_twice_and_no_thread_changes_a_bit(fitted):
     model, frame, label = fitted
-    twice = sc.AveragedStars().fit(pd.concat([frame, frame]), np.concatenate([label, label]))
-    heavy = sc.AveragedStars(n_jobs=4).fit(frame, label, sample_weight=np.full(len(frame), 2.0))
-    np.testing.assert_array_equal(heavy.predict_proba(frame), twice.predict_proba(frame))
-    none = sc.AveragedStars(n_jobs=3).fit(
-        pd.concat([frame, frame[:9]]), np.concatenate([label, label[:9]]), np.repeat([1.0, 0.0], [len(frame), 9])
+    twice = clone(model).fit(pd.concat([frame, frame]), np.concatenate([label, label]))
+    heavy = clone(model).set_params(n_jobs=4).fit(frame, label, sample_weight=np.full(len(frame), 2.0))
+    np.testing.assert_allclose(heavy.predict_proba(frame), twice.predict_proba(frame), rtol=1e-12)
+    other = clone(model).set_params(n_jobs=1).fit(frame, label, sample_weight=np.full(len(frame), 2.0))
+    np.testing.assert_array_equal(heavy.predict_proba(frame), other.predict_proba(frame))
+    none = (
+        clone(model)
+        .set_params(n_jobs=3)
+        .fit(pd.concat([frame, frame[:9]]), np.concatenate([label, label[:9]]), np.repeat([1.0, 0.0], [len(frame), 9]))
     )
     np.testing.assert_array_equal(none.predict_proba(frame), model.predict_proba(frame))
 
@@ -135,18 +180,19 @@ def test_weight_two_is_the_row_twice_and_no_thread_changes_a_bit(fitted):
 def test_a_missing_column_changes_nothing(fitted):
     model, frame, label = fitted
     wider = frame.assign(nothing=None)
-    np.testing.assert_array_equal(sc.AveragedStars().fit(wider, label).predict_proba(wider), model.predict_proba(frame))
+    np.testing.assert_array_equal(clone(model).fit(wider, label).predict_proba(wider), model.predict_proba(frame))
 
 
 def test_counts_are_added_and_taken_away(fitted):
     model, frame, label = fitted
     half = np.arange(len(frame)) < 100
-    one, other = (sc.AveragedStars(cuts=model.cuts_).fit(frame[part], label[part]) for part in (half, ~half))
+    blank = clone(model).set_params(cuts=model.cuts_)
+    one, other = (clone(blank).fit(frame[part], label[part]) for part in (half, ~half))
     whole = model.predict_proba(frame)
     np.testing.assert_allclose(one.merge(other).predict_proba(frame), whole, rtol=1e-13)
-    more = sc.AveragedStars(cuts=model.cuts_).partial_fit(frame[half], label[half], classes=["sold", "kept"])
+    more = clone(blank).partial_fit(frame[half], label[half], classes=["sold", "kept"])
     np.testing.assert_allclose(more.partial_fit(frame[~half], label[~half]).predict_proba(frame), whole, rtol=1e-13)
-    less = sc.AveragedStars(cuts=model.cuts_).fit(frame, label).forget(frame[half], label[half])
+    less = clone(blank).fit(frame, label).forget(frame[half], label[half])
     np.testing.assert_allclose(less.predict_proba(frame), other.predict_proba(frame), rtol=1e-10)
 
 
@@ -162,9 +208,12 @@ def test_levels_and_classes_that_only_one_part_has_are_united():
 
 def test_parts_that_are_cut_in_other_places_are_not_merged(fitted):
     model, frame, label = fitted
-    other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}).fit(frame, label)
+    other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}, numbers=model.numbers).fit(frame, label)
     with pytest.raises(DataError, match=r"column 'price' is cut in other places.*cuts=first.cuts_"):
         model.merge(other)
+    way = NUMBERS[model.numbers == "cut"]
+    with pytest.raises(DataError, match="normals in one model and cut in the other"):
+        model.merge(sc.AveragedStars(cuts=model.cuts_, numbers=way).fit(frame, label))
 
 
 def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
@@ -176,28 +225,33 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
     assert type(again) is sc.AveragedStars and again.cuts_["price"].tolist() == model.cuts_["price"].tolist()
 
 
-@pytest.mark.parametrize("part", ["pairs", "single", "sizes", "edges", "columns", "concentration", "informed"])
-def test_senseless_files_are_refused(fitted, tmp_path, part):
-    model, _, _ = fitted
+COUNTS = ["pairs", "single", "sizes", "numbers", "scales"]
+SETTINGS = ["columns", "concentration", "informed", "normals"]
+
+
+@pytest.mark.parametrize("part", [*COUNTS, *SETTINGS, "edges"])
+def test_senseless_files_are_refused(tmp_path, part):
+    model = sc.AveragedStars(numbers="normal").fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
-    if part in ("pairs", "single", "sizes"):
+    if part in COUNTS:
         arrays[f"stars/{part}"] = -1.0 - arrays[f"stars/{part}"]
     elif part == "edges":
         arrays["stars/edges"] = arrays["stars/edges"][::-1].copy()
     else:
-        document["stars"][part] = {"columns": [7], "concentration": 0.0, "informed": "yes"}[part]
+        document["stars"][part] = {"columns": [7], "concentration": 0.0}.get(part, "yes")
     write(tmp_path / "bad.sc", document, arrays)
     with pytest.raises(ModelFileError):
         sc.load(tmp_path / "bad.sc")
 
 
-def test_columns_of_too_many_levels_stand_under_the_class_alone(monkeypatch):
+@pytest.mark.parametrize(("numbers", "where"), [("cut", "under the class alone"), ("normal", "nobody's parent")])
+def test_columns_of_too_many_cells_are_nobodys_parent(monkeypatch, numbers, where):
     frame, label = table(120)
-    monkeypatch.setattr(star_counts, "MOST_BYTES", 2 * 7**2 * 8)
-    model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame, label)
-    assert model.fitted_.stars.n_bytes <= 2 * 7**2 * 8
-    assert any("pairs with" in note and "under the class alone" in note for note in model.notes_)
+    monkeypatch.setattr(star_counts, "MOST_BYTES", 2 * 8 * 10 * 8)
+    model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}, numbers=numbers).fit(frame.drop(columns="doors"), label)
+    assert model.fitted_.stars.n_bytes <= 2 * 8 * 10 * 8
+    assert any("price" in note and "pairs with" in note and where in note for note in model.notes_)
     proba = model.predict_proba(frame)
     logs = pd.DataFrame(model.explain(frame)).select_dtypes("number").sum(axis=1)
     np.testing.assert_allclose(logs, np.abs(np.log(proba[:, 0] / proba[:, 1])), atol=1e-10)
@@ -208,12 +262,13 @@ def test_columns_of_too_many_levels_stand_under_the_class_alone(monkeypatch):
     [
         ({"prior": 0}, "imagine a number of rows above 0"),
         ({"parents": "best"}, "parents='best' is not known"),
+        ({"numbers": "kernel"}, "numbers='kernel' is not known. Use 'cut' or 'normal'"),
         ({"cuts": [1.0]}, "cuts must name columns"),
         ({"cuts": {"price": [2.0, 1.0]}}, "must be numbers that rise"),
     ],
 )
-def test_what_makes_no_sense_is_refused(fitted, setting, said):
-    _, frame, label = fitted
+def test_what_makes_no_sense_is_refused(setting, said):
+    frame, label = table(40)
     with pytest.raises(DataError, match=said):
         sc.AveragedStars(**setting).fit(frame, label)
 
@@ -223,8 +278,8 @@ def test_text_is_refused():
         sc.AveragedStars(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
 
 
-def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(fitted, tmp_path, monkeypatch):
-    _, frame, label = fitted
+def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(tmp_path, monkeypatch):
+    frame, label = table()
     monkeypatch.chdir(tmp_path)
     frame.assign(label=label).to_csv("cars.csv", index=False)
     ask = CliRunner().invoke
@@ -242,8 +297,8 @@ def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(fitted, tmp
     assert refused.exit_code == 2 and "--prior is for naive Bayes" in refused.output
 
 
-def test_a_share_held_out_and_no_folds_are_taken_in_the_shell(fitted, tmp_path, monkeypatch):
-    _, frame, label = fitted
+def test_a_share_held_out_and_no_folds_are_taken_in_the_shell(tmp_path, monkeypatch):
+    frame, label = table(120)
     monkeypatch.chdir(tmp_path)
     frame.assign(label=label).to_csv("cars.csv", index=False)
     ask, fit = CliRunner().invoke, ["fit", "cars.csv", "--target", "label", "--model", "averaged", "-o", "m.sc"]

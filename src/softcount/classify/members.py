@@ -128,10 +128,10 @@ class StarsOfCuts:
         return False
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return self.stars.scores(self.cuts.codes(rows))
+        return self.stars.scores(self.cuts.codes(rows), self._numbers(rows))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        own, rest = self.stars.parts(self.cuts.codes(rows))
-        found = np.zeros((len(rows), len(self.cuts.sizes), own.shape[2]))
-        found[:, [column for (column,) in self.stars.terms.columns]] = own
-        return found, rest
+        return self.stars.parts(self.cuts.codes(rows), self._numbers(rows))
+
+    def _numbers(self, rows: EncodedRows) -> np.ndarray:
+        return rows.numbers if self.stars.normals is None else rows.numbers[:, : self.stars.normals.numbers]

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import EncodedRows
+from softcount.classify.encoded_rows import EncodedRows, measured_count
 from softcount.classify.pool import dealt, log_posteriors
 from softcount.classify.star_counts import StarCounts, StarLayout, StarSetting
 from softcount.errors import DataError
@@ -55,13 +55,18 @@ def with_stars(
     """
     refuse_text(fitted)
     known = known_rows(fitted, table, runner, classes)
-    counts = StarCounts.none(star_cuts(fitted, known, plan), fitted.n_groups, plan.setting)
+    counts = _no_counts(fitted, known, plan)
     with one_blas_thread():
         if len(known.labels) == known.of:
             counts = counts.with_rows(known.rows, known.labels, known.weights)
         else:
             counts = _counted(counts, fitted, table, runner, classes)
     return told_by(fitted, counts)
+
+
+def _no_counts(fitted: Fitted, known: KnownRows, plan: StarPlan) -> StarCounts:
+    cuts, measured = star_cuts(fitted, known, plan), known.rows.numbers[:, : measured_count(fitted.schema)]
+    return StarCounts.to_be(cuts, fitted.n_groups, plan.setting, measured, known.weights)
 
 
 def _counted(
@@ -94,10 +99,11 @@ def told_by(fitted: Fitted, counts: StarCounts) -> Fitted:
     terms = counts.pairs.terms
     size = f"{terms.width - 1:,} cells in {len(counts.sizes)} classes, {counts.n_bytes / 1e6:.1f} MB"
     said = [f"{SAID} {len(terms.columns)} columns: {size}."]
-    if counts.alone:
-        keys = StarLayout.of(fitted.schema, fitted.names).keys
-        names = and_others([keys[column] for column in counts.alone])
-        said.append(f"pairs with {names} would take too much room: under the class alone.")
+    keys, apart = StarLayout.of(fitted.schema, fitted.names).keys, set(counts.unpaired) - set(counts.alone)
+    for columns, where in ((counts.alone, "under the class alone"), (sorted(apart), "nobody's parent")):
+        if columns:
+            names = and_others([keys[column] for column in columns])
+            said.append(f"pairs with {names} would take too much room: {where}.")
     notes = [note for note in fitted.notes if not note.startswith((SAID, "pairs with "))]
     return replace(fitted, stars=counts, pool=counts.pool(), notes=[*notes, *said])
 
@@ -123,6 +129,8 @@ def joined_stars(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitt
 
 def _refuse_other_cuts(parts: Sequence[tuple[StarCounts, StarLayout]]) -> None:
     (mine, old), (theirs, other) = parts
+    if mine.setting.normals != theirs.setting.normals:
+        raise DataError("numbers are normals in one model and cut in the other: fit both with the same numbers=.")
     edges = dict(zip(other.keys[: other.measured], theirs.cuts.edges, strict=False))
     for key, own in zip(old.keys[: old.measured], mine.cuts.edges, strict=False):
         if key in edges and not np.array_equal(own, edges[key]):
@@ -145,7 +153,7 @@ def held_stars(fitted: Fitted, known: KnownRows, plan: StarPlan, folds: int, sha
             inside, out = known.take(np.flatnonzero(split != fold)), np.flatnonzero(split == fold)
             if not len(inside.labels) or not len(out):
                 return None
-            counts = StarCounts.none(star_cuts(fitted, inside, plan), fitted.n_groups, plan.setting)
+            counts = _no_counts(fitted, inside, plan)
             pool = counts.with_rows(inside.rows, inside.labels, inside.weights).pool()
             logs[out] = log_posteriors(pool.scores(known.rows.take(out)))
     kept = np.flatnonzero(np.isin(split, list(tested)))

@@ -26,7 +26,7 @@ def pool_document(model: Fitted) -> Document | None:
     """The members with their weights, and how the columns they read are numbered; None where they take too much."""
     assert model.pool is not None
     names, keys = labels_in(model), column_keys(model.schema)
-    if _size(model.pool.members) > LARGEST:
+    if _size(model.pool.members) > LARGEST or _has_normals(model.pool.members):
         return None
     return {
         "columns": [names[key] for key in keys],
@@ -42,6 +42,11 @@ def pool_document(model: Fitted) -> Document | None:
 def _size(members: tuple[Member, ...]) -> float:
     """About how many bytes the packed numbers take: four each and a third more for being text."""
     return sum(member.stars.given.size for member in members if isinstance(member, StarsOfCuts)) * 16 / 3
+
+
+def _has_normals(members: tuple[Member, ...]) -> bool:
+    """Whether stars have numbers as normals, which a page does not work out."""
+    return any(isinstance(member, StarsOfCuts) and member.stars.normals is not None for member in members)
 
 
 def _member(member: Member) -> Document:
