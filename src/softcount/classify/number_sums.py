@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from softcount.classify.indicators import Indicators
 from softcount.classify.number_scale import standards
+from softcount.records import dataclass
 
 SMALLEST = 1e-9
 """The least variance, in units of the column's own."""
