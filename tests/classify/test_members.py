@@ -6,10 +6,11 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from softcount.classify.conditional_fit import Conditional, Features
+from softcount.classify.conditional_fit import Abreast, Conditional
 from softcount.classify.descent import lowest
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.indicators import FEW, Indicators, SparseFeatures
+from softcount.classify.learning_features import Features
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.recipes import RECIPES, left_out
 from softcount.classify.shared_weights import learned_weights
@@ -147,18 +148,46 @@ def test_plain_columns_are_normals_of_numbers_or_their_logarithms_and_shares_of_
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected[:, 1] - expected[:, 0], atol=1e-9)
 
 
-def test_the_lowest_point_is_found_as_scipy_finds_it():
+def test_the_lowest_points_are_found_as_scipy_finds_them():
     rng = np.random.default_rng(7)
-    turned, shift = rng.normal(size=(6, 6)) + 3 * np.eye(6), rng.normal(size=6)
+    turned, shift = rng.normal(size=(3, 6, 6)) + 3 * np.eye(6), rng.normal(size=(3, 6)) * [[1.0], [0.1], [5.0]]
+
+    def one(at, k):
+        apart = turned[k] @ at - shift[k]
+        return float(np.logaddexp(apart, -apart).sum() + 0.1 * at @ at), turned[k].T @ np.tanh(apart) + 0.2 * at
 
     def objective(at):
-        apart = turned @ at - shift
-        return float(np.logaddexp(apart, -apart).sum() + 0.1 * at @ at), turned.T @ np.tanh(apart) + 0.2 * at
+        values, slopes = zip(*(one(own, k) for k, own in enumerate(at)), strict=True)
+        return np.array(values), np.array(slopes)
 
-    found, steps = lowest(objective, np.zeros(6), 200, 1e-14)
-    expected = minimize(objective, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-10}).x
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert 0 < steps < 100
+    found, steps = lowest(objective, np.zeros((3, 6)), 200, 1e-14)
+    for k in range(3):
+        expected = minimize(one, np.zeros(6), args=(k,), jac=True, method="BFGS", options={"gtol": 1e-10}).x
+        np.testing.assert_allclose(found[k], expected, atol=1e-5)
+        assert 0 < steps[k] < 100
+        alone, own = lowest(lambda at, k=k: tuple(np.array([x]) for x in one(at[0], k)), np.zeros((1, 6)), 200, 1e-14)
+        np.testing.assert_array_equal(alone[0], found[k])
+        assert own[0] == steps[k]
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("few", [0, 1 << 18])
+def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monkeypatch):
+    monkeypatch.setattr("softcount.classify.learning_features.FEW_PLAIN", few)
+    problems, penalties = [], []
+    for seed, rows in ((0, 60), (1, 75), (2, 50)):
+        training = drawn(rows=rows, classes=classes, seed=seed)
+        terms = training.terms.with_pairs([(3, 4)])
+        features = Features(
+            terms.indicators(training.codes), np.nan_to_num(training.rows.numbers), training.terms.width
+        )
+        problems.append(Conditional(features, training.labels, training.weights, classes))
+        penalties.append(np.linspace(0.5, 2.0, features.width))
+    assert len({problem.features.width for problem in problems}) > 1
+    together = next(Abreast(tuple(problems)).path([penalties]))
+    for problem, penalty, found in zip(problems, penalties, together, strict=True):
+        (alone,) = next(Abreast((problem,)).path([[penalty]]))
+        np.testing.assert_allclose(found, alone, atol=1e-8)
 
 
 def test_a_row_doubted_a_little_is_a_row_and_a_little_of_every_other_class():

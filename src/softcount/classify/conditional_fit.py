@@ -2,67 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from softcount.classify.descent import lowest
-from softcount.classify.indicators import WideFeatures
+from softcount.classify.learning_features import Features, StackedFeatures
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 
-LOOKED_AT = 4096
-"""Rows that the shape of the problem is judged by."""
 LOOKED_CLOSER = 16384
-"""The same where it is that around a start, near which the optimum is taken to be."""
-MOST_TOGETHER = 400
-"""Indicators whose dependence on each other is allowed for when steps are scaled; the others are scaled one by one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Rows as sparse indicators, of which the first stands for nothing known, beside a few dense columns.
-
-    The first `together` indicators, and the dense columns, are allowed to depend on each other when steps are scaled.
-    """
-
-    indicators: WideFeatures
-    dense: np.ndarray
-    together: int = MOST_TOGETHER
-
-    @property
-    def width(self) -> int:
-        return self.indicators.width + int(self.dense.shape[1])
-
-    def __len__(self) -> int:
-        return len(self.indicators)
-
-    def product(self, coefficients: np.ndarray) -> np.ndarray:
-        """(rows x columns) sums of the coefficients that each row points at, and along its dense columns."""
-        cut = self.indicators.width
-        found = self.indicators.product(coefficients[:cut])
-        if self.dense.shape[1]:
-            found += self.dense @ coefficients[cut:]
-        return found
-
-    def turned(self, residuals: np.ndarray) -> np.ndarray:
-        """(width x columns) sums over the rows."""
-        own = self.indicators.turned(residuals)
-        return np.concatenate([own, self.dense.T @ residuals]) if self.dense.shape[1] else own
-
-    @cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean products of the features at both ends, and mean squares of those between, by some of the rows."""
-        step = np.unique(np.linspace(0, len(self) - 1, min(LOOKED_AT, len(self))).astype(int))
-        some, first = self.indicators.take(step), min(self.together, self.indicators.width)
-        near = np.hstack([some.first(first), self.dense[step]])
-        squares = some.squares(np.ones(len(step)))[first:] / len(step)
-        return near.T @ near / len(step), squares
+"""Rows that tell how a loss is curved around a start, near which the optimum is taken to be."""
+MOST_STEPS = 60
+ROUGH, ROUGH_ROWS = 3e-4, 1e-4
+"""Where one of many solutions is wanted: shares of the loss, and nats a row, by which no step more lowers it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
-    """Rows of known class: the loss of coefficients, its slope, and coordinates in which it is about round.
+    """Rows of known class: the loss of coefficients, its slope, and where it is least.
 
     Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
     coefficients, summed over the classes, is added to the loss; or how far they are from those it draws `towards`.
@@ -84,37 +43,13 @@ class Conditional:
 
     def loss(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
         """The penalised loss, in nats, and its slope."""
-        along = self.features.product(coefficients[1:]) + coefficients[0]
-        own = coefficients[1:] if self.towards is None else coefficients[1:] - self.towards
-        value, residuals = self._binary(along) if self.classes == 2 else self._several(along)
-        share = 0.5 if self.classes == 2 else 1.0
-        pull = share * penalty[:, None] * own
-        slope = np.concatenate([residuals.sum(axis=0)[None], self.features.turned(residuals) + pull])
-        return value + 0.5 * float((pull * own).sum()), slope
-
-    def _binary(self, along: np.ndarray) -> tuple[float, np.ndarray]:
-        odds = along[:, 0]
-        signed = np.where(self.labels == 1, -odds, odds)
-        small = np.exp(-np.abs(signed))
-        value = float(self.weights @ (np.log1p(small) + np.maximum(signed, 0.0)))
-        wrong = np.where(signed >= 0, 1.0, small) / (1.0 + small) * self.weights
-        return value, np.where(self.labels == 1, -wrong, wrong)[:, None]
-
-    def _several(self, along: np.ndarray) -> tuple[float, np.ndarray]:
-        rows = np.arange(len(along))
-        along = along - along.max(axis=1, keepdims=True)
-        own = along[rows, self.labels]
-        shares = np.exp(along)
-        total = shares.sum(axis=1)
-        value = float(self.weights @ (np.log(total) - own))
-        shares /= total[:, None]
-        shares[rows, self.labels] -= 1.0
-        return value, shares * self.weights[:, None]
+        values, slopes = Abreast((self,)).losses(coefficients[None], penalty[None])
+        return float(values[0]), slopes[0]
 
     def fitted(
-        self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 3e-4
+        self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 1e-4
     ) -> np.ndarray:
-        """The coefficients of least penalised loss, by L-BFGS in round coordinates."""
+        """The coefficients of least penalised loss."""
         return self.solved(penalty, start, most, tol)[0]
 
     def solved(
@@ -126,43 +61,191 @@ class Conditional:
         near: bool = False,
     ) -> tuple[np.ndarray, int]:
         """The same, and how many iterations it took. A start that is `near` also says how the loss is curved."""
-        shape = (1 + self.features.width, self.columns)
-        frame = _Frame.of(self, penalty) if start is None or not near else _Frame.around(self, penalty, start)
+        shapes = [(_Shape.of(self) if start is None or not near else _Shape.around(self, start)).bent(self, penalty)]
+        found, steps = Abreast((self,)).lowest([penalty], None if start is None else [start], shapes, most, tol)
+        return found[0], int(steps[0])
 
-        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = self.loss(frame.out(flat.reshape(shape)), penalty)
-            return value, frame.back(slope).ravel()
 
-        first = np.zeros(shape) if start is None else frame.into(start)
-        found, steps = lowest(objective, first.ravel(), most, tol)
-        return frame.out(found.reshape(shape)), steps
+@dataclass(frozen=True, eq=False)
+class Abreast:
+    """Several problems of as many columns, such as the folds of one, solved side by side: one product serves all.
+
+    Each is laid out as all are: intercept, indicators that are turned, the others, dense columns; what a problem has
+    less of than another is nothing.
+    """
+
+    problems: tuple[Conditional, ...]
+
+    @cached_property
+    def layout(self) -> tuple[int, int, int]:
+        """How many indicators are turned, how many more there are, and dense columns, at most."""
+        cuts = [(problem.features.turned_first, problem.features.indicators.width) for problem in self.problems]
+        dense = max(problem.features.dense.shape[1] for problem in self.problems)
+        return max(first for first, _ in cuts), max(width - first for first, width in cuts), dense
+
+    @property
+    def width(self) -> int:
+        return sum(self.layout)
+
+    @cached_property
+    def rows(self) -> int:
+        return max(len(problem.labels) for problem in self.problems)
+
+    def places(self, problem: Conditional) -> np.ndarray:
+        """Where the features of one problem are among all, counted without the intercept."""
+        first, width = problem.features.turned_first, problem.features.indicators.width
+        most, more, _ = self.layout
+        dense = most + more + np.arange(problem.features.dense.shape[1])
+        return np.concatenate([np.arange(first), most + np.arange(width - first), dense])
+
+    def spread_out(self, each: Sequence[np.ndarray], filler: float = 0.0) -> np.ndarray:
+        """(problems x width ...) from what every problem has for its features."""
+        found = np.full((len(each), self.width, *each[0].shape[1:]), filler)
+        for own, problem, values in zip(found, self.problems, each, strict=True):
+            own[self.places(problem)] = values
+        return found
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        return np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.concatenate([_padded(problem.weights, self.rows) for problem in self.problems])
+
+    @cached_property
+    def towards(self) -> np.ndarray | None:
+        given = [problem.towards for problem in self.problems if problem.towards is not None]
+        return self.spread_out(given) if given else None
+
+    @cached_property
+    def features(self) -> Features | StackedFeatures:
+        """Those of all problems."""
+        if len(self.problems) == 1:
+            return self.problems[0].features
+        return StackedFeatures.of([(problem.features, self.places(problem)) for problem in self.problems], self.width)
+
+    def losses(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The penalised loss of each in nats, and the slopes, from (problems x 1 + width x columns) coefficients."""
+        problems, _, columns = coefficients.shape
+        along = self._product(coefficients[:, 1:]) + coefficients[:, :1]
+        rowwise = _binary if self.problems[0].classes == 2 else _several
+        values, residuals = rowwise(along.reshape(-1, columns), self.labels)
+        residuals *= self.weights[:, None]
+        own = coefficients[:, 1:] if self.towards is None else coefficients[:, 1:] - self.towards
+        pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
+        residuals = residuals.reshape(problems, -1, columns)
+        slope = np.concatenate([residuals.sum(axis=1)[:, None], self._turned(residuals) + pull], axis=1)
+        value = np.vecdot(values.reshape(problems, -1), self.weights.reshape(problems, -1))
+        return value + 0.5 * np.vecdot(pull.reshape(problems, -1), own.reshape(problems, -1)), slope
+
+    def _product(self, coefficients: np.ndarray) -> np.ndarray:
+        found = self.features
+        return found.product(coefficients[0])[None] if isinstance(found, Features) else found.product(coefficients)
+
+    def _turned(self, residuals: np.ndarray) -> np.ndarray:
+        found = self.features
+        return found.turned(residuals[0])[None] if isinstance(found, Features) else found.turned(residuals)
+
+    def path(self, penalties: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
+        """Coefficients of all problems under one penalty after the other, none of them nearer than matters."""
+        shapes, starts = [_Shape.of(problem) for problem in self.problems], None
+        for each in penalties:
+            bent = [
+                shape.bent(problem, penalty)
+                for shape, problem, penalty in zip(shapes, self.problems, each, strict=True)
+            ]
+            starts, _ = self.lowest(each, starts, bent, MOST_STEPS, ROUGH, ROUGH_ROWS)
+            yield starts
+
+    def lowest(
+        self,
+        penalties: Sequence[np.ndarray],
+        starts: Sequence[np.ndarray] | None,
+        shapes: Sequence[_Bent],
+        most: int,
+        tol: float,
+        each_row: float = 0.0,
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The coefficients of least penalised loss, by L-BFGS in round coordinates, and the iterations they took."""
+        frame = _Frame.of(self, shapes)
+        penalty = self.spread_out(penalties, 1.0)
+        shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
+
+        def objective(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            values, slopes = self.losses(frame.out(flat.reshape(shape)), penalty)
+            return values, frame.back(slopes).reshape(len(slopes), -1)
+
+        first = np.zeros(shape)
+        if starts is not None:
+            first[:, 1:] = self.spread_out([start[1:] for start in starts])
+            first[:, 0] = [start[0] for start in starts]
+            first = frame.into(first)
+        least = each_row * self.weights.reshape(len(self.problems), -1).sum(axis=1)
+        found, steps = lowest(objective, first.reshape(len(first), -1), most, tol, least)
+        whole = frame.out(found.reshape(shape))
+        return [
+            np.concatenate([own[:1], own[1 + self.places(problem)]])
+            for own, problem in zip(whole, self.problems, strict=True)
+        ], steps
+
+
+def _padded(values: np.ndarray, rows: int) -> np.ndarray:
+    """The values, and noughts after them."""
+    return np.concatenate([values, np.zeros(rows - len(values), dtype=values.dtype)])
+
+
+def _binary(along: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each row's class costs, and the slope along its log-odds."""
+    signed = np.where(labels == 1, -along[:, 0], along[:, 0])
+    small = np.exp(-np.abs(signed))
+    values = np.log1p(small) + np.maximum(signed, 0.0)
+    wrong = np.where(signed >= 0, 1.0, small) / (1.0 + small)
+    return values, np.where(labels == 1, -wrong, wrong)[:, None]
+
+
+def _several(along: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same along the scores of more classes than two."""
+    rows = np.arange(len(along))
+    along = along - along.max(axis=1, keepdims=True)
+    own = along[rows, labels]
+    shares = np.exp(along)
+    total = shares.sum(axis=1)
+    values = np.log(total) - own
+    shares /= total[:, None]
+    shares[rows, labels] -= 1.0
+    return values, shares
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
-    """Coordinates in which a unit step changes the loss about equally in every direction.
+class _Bent:
+    """Second derivatives of a penalised loss: of the features that are turned, of each of those between."""
 
-    The features at both ends are turned by the inverse root of their second moments, those between scaled one by one;
-    the first, of nothing known, stays zero. The intercept is that of a row of these `means`, one column after a nought.
-    """
+    together: np.ndarray
+    apart: np.ndarray
+    curve: float
+    means: np.ndarray
 
-    ends: np.ndarray  # places of the features that are turned
-    between: np.ndarray
-    root: np.ndarray  # lower triangular
-    inverse: np.ndarray  # of the root: a product is done sooner than a solution where there are many
-    scale: np.ndarray
-    middle: float
-    means: np.ndarray  # (1 + width x 1)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """How the loss of a problem is curved: weight of the rows that bend it, means and products of their features."""
+
+    curve: float
+    moments: np.ndarray
+    squares: np.ndarray
+    means: np.ndarray
 
     @classmethod
-    def of(cls, problem: Conditional, penalty: np.ndarray) -> _Frame:
+    def of(cls, problem: Conditional) -> _Shape:
+        """Where nothing is known yet."""
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
-        return cls._made(problem, penalty, curve, problem.features.moments, np.zeros(problem.features.width))
+        return cls(curve, *problem.features.moments, np.zeros(problem.features.width))
 
     @classmethod
-    def around(cls, problem: Conditional, penalty: np.ndarray, start: np.ndarray) -> _Frame:
-        """By the curvature at these coefficients, of all classes on average."""
+    def around(cls, problem: Conditional, start: np.ndarray) -> _Shape:
+        """At these coefficients, of all classes on average."""
         rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
         some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
         cut = some.width
@@ -173,59 +256,80 @@ class _Frame:
         curve = float(problem.weights.sum() * heavy.sum() / problem.weights[rows].sum())
         heavy /= heavy.sum()
         means = np.concatenate([some.turned(heavy[:, None])[:, 0], dense.T @ heavy])
-        first = min(problem.features.together, cut)
+        first = problem.features.turned_first
         ends = np.hstack([some.first(first), dense]) - np.delete(means, np.s_[first:cut])
         squares = some.squares(heavy)[first:] - means[first:cut] ** 2
-        return cls._made(problem, penalty, curve, ((ends.T * heavy) @ ends, np.maximum(squares, 0.0)), means)
+        return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
+
+    def bent(self, problem: Conditional, penalty: np.ndarray) -> _Bent:
+        """The same under a penalty."""
+        pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
+        first, last = problem.features.turned_first, problem.features.indicators.width
+        together = self.curve * self.moments
+        together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
+        return _Bent(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Frame:
+    """Coordinates in which a unit step changes the losses about equally in every direction.
+
+    The features at both ends are turned by the inverse root of their second derivatives, those between scaled one by
+    one; the first, of nothing known, stays zero. The intercept is that of a row of these `means`, one column after a
+    nought. All but the places have a first axis for the problems.
+    """
+
+    ends: np.ndarray  # places of the features that are turned
+    between: np.ndarray
+    root: np.ndarray  # lower triangular
+    inverse: np.ndarray  # of the root: a product is done sooner than a solution where there are many
+    scale: np.ndarray
+    middle: np.ndarray
+    means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def _made(
-        cls,
-        problem: Conditional,
-        penalty: np.ndarray,
-        curve: float,
-        seen: tuple[np.ndarray, np.ndarray],
-        means: np.ndarray,
-    ) -> _Frame:
-        features = problem.features
-        moments, squares = seen
-        pull = penalty * (0.5 if problem.classes == 2 else 1.0)
-        places, first = np.arange(features.width), min(features.together, features.indicators.width)
-        between = places[first : first + len(squares)]
-        ends = np.concatenate([places[:first], places[first + len(squares) :]])
-        root = np.linalg.cholesky(curve * moments + np.diag(pull[ends] + 1e-9))
-        back = np.linalg.inv(root)
-        scale = 1.0 / np.sqrt(curve * squares + pull[between] + 1e-9)
-        shifts = np.append(0.0, means)[:, None]
-        return cls(1 + ends, 1 + between, root, back, scale, float(1.0 / np.sqrt(curve)), shifts)
+    def of(cls, problems: Abreast, shapes: Sequence[_Bent]) -> _Frame:
+        first, more, _ = problems.layout
+        places = 1 + np.arange(problems.width)
+        between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
+        together = np.tile(np.eye(len(ends)), (len(shapes), 1, 1))
+        scale, means = np.ones((len(shapes), more, 1)), np.zeros((len(shapes), 1 + problems.width, 1))
+        for place, (problem, shape) in enumerate(zip(problems.problems, shapes, strict=True)):
+            own = problem.features.turned_first
+            mine = np.concatenate([np.arange(own), first + np.arange(problem.features.dense.shape[1])])
+            together[place][np.ix_(mine, mine)] = shape.together
+            scale[place, : len(shape.apart), 0] = 1.0 / np.sqrt(shape.apart)
+            means[place, 1 + problems.places(problem), 0] = shape.means
+        root = np.linalg.cholesky(together)
+        middle = np.array([1.0 / np.sqrt(shape.curve) for shape in shapes])[:, None]
+        return cls(ends, between, root, np.linalg.inv(root), scale, middle, means)
 
     def out(self, turned: np.ndarray) -> np.ndarray:
         """Coefficients from coordinates."""
         found = np.empty_like(turned)
-        found[self.between] = turned[self.between] * self.scale[:, None]
-        found[self.ends] = self.inverse.T @ turned[self.ends]
-        found[1] = 0.0
-        found[0] = 0.0
-        found[0] = turned[0] * self.middle - self.means[:, 0] @ found
+        found[:, self.between] = turned[:, self.between] * self.scale
+        found[:, self.ends] = self.inverse.mT @ turned[:, self.ends]
+        found[:, :2] = 0.0
+        found[:, 0] = turned[:, 0] * self.middle - (self.means.mT @ found)[:, 0]
         return found
 
     def into(self, plain: np.ndarray) -> np.ndarray:
         """Coordinates of coefficients."""
         found = np.empty_like(plain)
-        found[0] = (plain[0] + self.means[:, 0] @ plain) / self.middle
-        found[self.between] = plain[self.between] / self.scale[:, None]
-        found[self.ends] = self.root.T @ plain[self.ends]
+        found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
+        found[:, self.between] = plain[:, self.between] / self.scale
+        found[:, self.ends] = self.root.mT @ plain[:, self.ends]
         return found
 
     def back(self, slope: np.ndarray) -> np.ndarray:
         """The slope along the coordinates from that along the coefficients."""
         found = np.empty_like(slope)
-        found[0] = slope[0] * self.middle
-        slope = slope - self.means * slope[0]
-        found[self.between] = slope[self.between] * self.scale[:, None]
-        own = slope[self.ends]
-        own[0] = 0.0
-        found[self.ends] = self.inverse @ own
+        found[:, 0] = slope[:, 0] * self.middle
+        slope = slope - self.means * slope[:, :1]
+        found[:, self.between] = slope[:, self.between] * self.scale
+        own = slope[:, self.ends]
+        own[:, 0] = 0.0
+        found[:, self.ends] = self.inverse @ own
         return found
 
 

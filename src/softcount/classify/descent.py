@@ -1,76 +1,96 @@
-"""The lowest point of a smooth valley by L-BFGS, where a library's care costs more than the work itself."""
+"""The lowest points of smooth valleys by L-BFGS, where a library's care costs more than the work itself."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from softcount.records import dataclass, field
 
 import numpy as np
 
 KEPT = 10
-"""Steps remembered to tell how the valley is curved."""
+"""Steps remembered to tell how a valley is curved."""
 HALVINGS = 20
 ENOUGH = 1e-4
 """Share of the fall that the slope promises which a step must bring."""
 
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
-Step = tuple[np.ndarray, np.ndarray, float]
+Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""From (valleys x unknowns) points the value of each and (valleys x unknowns) slopes."""
 
 
-def lowest(objective: Objective, start: np.ndarray, most: int, tol: float) -> tuple[np.ndarray, int]:
-    """Where the objective is least, and the steps it took; a unit step is about right in every direction.
+def lowest(
+    objective: Objective, start: np.ndarray, most: int, tol: float, least: float | np.ndarray = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of several objectives is least, and the steps it took; a unit step is about right in every direction.
 
-    It ends when a step gains no more than `tol` of the value, or of one.
+    They are gone down side by side, none of them minding the others. Each ends when a step gains no more than `tol` of
+    its value, or of one, and besides `least`.
     """
     at = start
     value, slope = objective(at)
-    steps: deque[Step] = deque(maxlen=KEPT)
-    for number in range(most):
-        found = _ahead(objective, at, value, slope, _direction(slope, steps))
-        if found is None:
-            return at, number
-        ahead, lower, new = found
-        moved, turned = ahead - at, new - slope
-        curved = float(moved @ turned)
-        if curved > 1e-12 * float(turned @ turned):
-            steps.append((moved, turned, curved))
-        gained = value - lower
-        at, value, slope = found
-        if gained <= tol * max(abs(value), 1.0):
-            return at, number + 1
-    return at, most
+    path = _Path()
+    going, taken = np.ones(len(at), dtype=bool), np.zeros(len(at), dtype=np.int64)
+    for _ in range(most):
+        along = path.direction(slope)
+        along[~going] = 0.0
+        ahead, lower, new = _ahead(objective, at, value, slope, along)
+        moved = lower < value
+        path.add(ahead - at, new - slope)
+        taken += going & moved
+        going &= value - lower > tol * np.maximum(np.abs(lower), 1.0) + least
+        at, value, slope = ahead, lower, new
+        if not going.any():
+            break
+    return at, taken
 
 
-def _direction(slope: np.ndarray, steps: deque[Step]) -> np.ndarray:
-    """Downhill, corrected by what the steps so far showed of the curvature (two loops)."""
-    found = -slope
-    shares = []
-    for moved, turned, curved in reversed(steps):
-        share = float(moved @ found) / curved
-        shares.append(share)
-        found -= share * turned
-    if steps:
-        _, turned, curved = steps[-1]
-        found *= curved / float(turned @ turned)
-    for (moved, turned, curved), share in zip(steps, reversed(shares), strict=True):
-        found += (share - float(turned @ found) / curved) * moved
-    return found
+@dataclass(slots=True)
+class _Path:
+    """The last steps, and what they showed of the curvature of each valley."""
+
+    steps: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    scale: np.ndarray | float = 1.0
+
+    def add(self, moved: np.ndarray, turned: np.ndarray) -> None:
+        """One step more; a valley that did not move, or is not seen to be curved, learns nothing by it."""
+        curved, bent = np.vecdot(moved, turned), np.vecdot(turned, turned)
+        fair = curved > 1e-12 * bent
+        over = np.divide(1.0, curved, out=np.zeros_like(curved), where=fair)
+        self.scale = np.divide(curved, bent, out=np.broadcast_to(self.scale, bent.shape).copy(), where=fair)
+        self.steps.append((moved, turned, over))
+
+    def direction(self, slope: np.ndarray) -> np.ndarray:
+        """Downhill, corrected by what the steps so far showed of the curvature (two loops)."""
+        found = -slope
+        shares = []
+        for moved, turned, over in reversed(self.steps):
+            share = (np.vecdot(moved, found) * over)[:, None]
+            shares.append(share)
+            found -= share * turned
+        if self.steps:
+            found *= np.broadcast_to(self.scale, (len(found),))[:, None]
+        for (moved, turned, over), share in zip(self.steps, reversed(shares), strict=True):
+            found += (share - (np.vecdot(turned, found) * over)[:, None]) * moved
+        return found
 
 
 def _ahead(
-    objective: Objective, at: np.ndarray, value: float, slope: np.ndarray, along: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """A point along the direction that is lower by a fair share of what the slope promises; None if there is none."""
-    promised = float(slope @ along)
-    if not promised < 0:
-        return None
-    share = 1.0
+    objective: Objective, at: np.ndarray, value: np.ndarray, slope: np.ndarray, along: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points along the directions that are lower by a fair share of what the slopes promise; as before if none is."""
+    promised = np.vecdot(slope, along)
+    share = np.where(promised < 0, 1.0, 0.0)
     for _ in range(HALVINGS):
-        ahead = at + share * along
+        ahead = at + share[:, None] * along
         lower, new = objective(ahead)
-        if lower <= value + ENOUGH * share * promised:
-            return ahead, lower, new
+        far = ~(lower <= value + ENOUGH * share * promised) & (share > 0)
+        if not far.any():
+            break
         # the lowest point of the parabola through what is known, if it is not too near to either end
-        best = -0.5 * promised * share**2 / max(lower - value - promised * share, 1e-300)
-        share = min(max(best, 0.1 * share), 0.5 * share)
-    return None
+        best = -0.5 * promised * share**2 / np.maximum(lower - value - promised * share, 1e-300)
+        share = np.where(far, np.minimum(np.maximum(best, 0.1 * share), 0.5 * share), share)
+    still = far | (share == 0)
+    if still.any():
+        ahead, lower = np.where(still[:, None], at, ahead), np.where(still, value, lower)
+        new = np.where(still[:, None], slope, new)
+    return ahead, lower, new

@@ -6,10 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from softcount.classify.conditional_fit import Features, spread
+from softcount.classify.conditional_fit import spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.indicators import Indicators
+from softcount.classify.learning_features import Features
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.star_tables import StarTables

@@ -39,8 +39,8 @@ ENOUGH = 0.0002
 """Nats a row below which nothing more is tried."""
 ENOUGH_ROWS = 500
 """Rows of a fold below which that may be chance: of twenty rows of breast cancer naive Bayes has none wrong."""
-WORSE = 2
-"""Settings that may do worse than the best so far before no further one is tried."""
+FEW_CELLS = 20_000
+"""Rows times columns up to which all folds are learned side by side."""
 FEW_WORK = 1 << 18
 """Rows times columns times classes up to which all folds are tested; of more work, two of them."""
 MANY_ROWS = 20_000
@@ -123,7 +123,8 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     training = _in_order(whole)
     split = dealt(training.labels, folds or FOLDS)
     tested = range(folds or _tested(training))
-    held = list(runner.map(partial(_held_out, training, split, until), tested))
+    work = partial(_held_out, training, split, until)
+    held = [part for parts in runner.map(work, _together(training, tested)) for part in parts]
     out = np.concatenate([part.rows for part in held])
     said = _in_all(held)
     settings = _settings(said, training, out)
@@ -190,35 +191,54 @@ def _tested(training: Training) -> int:
     return FOLDS if len(training.labels) * max(1, columns) * training.classes <= FEW_WORK else 2
 
 
-def _held_out(training: Training, split: np.ndarray, until: float | None, fold: int) -> Held:
-    """What every recipe, learned from the other folds, says of one fold; those whose turn comes too late do not."""
-    inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
-    part = training.take(inside)
-    rows, labels, heavy = training.rows.take(out), training.labels[out], training.weights[out]
-    said: dict[tuple[str, Any], np.ndarray] = {}
+def _together(training: Training, tested: Sequence[int]) -> list[tuple[int, ...]]:
+    """Folds that are learned side by side: all where calls would take longer than the work, each by itself of more."""
+    if len(training.labels) * max(1, len(training.levels) + training.rows.numbers.shape[1]) <= FEW_CELLS:
+        return [tuple(tested)]
+    return [(fold,) for fold in tested]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fold:
+    """Rows held out, and the others."""
+
+    inside: Training
+    out: np.ndarray
+    rows: EncodedRows
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, training: Training, split: np.ndarray, fold: int) -> _Fold:
+        inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+        return cls(training.take(inside), out, training.rows.take(out), training.labels[out])
+
+
+def _held_out(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
+    """What every recipe, learned from the other folds, says of some; those whose turn comes too late do not."""
+    parts = [_Fold.of(training, split, fold) for fold in folds]
+    labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
+    said: dict[tuple[str, Any], list[np.ndarray]] = {}
     for recipe in RECIPES.values():
         if until is not None and perf_counter() > until and said:
             break
-        for setting, scores in _path(recipe, part, rows, labels):
+        losses = []
+        for setting, scores in _path(recipe, parts):
             said[recipe.name, setting] = scores
-        many = len(labels) >= ENOUGH_ROWS
-        if many and min(map(partial(_loss, labels=labels, weights=heavy), said.values()), default=1.0) <= ENOUGH:
+            losses.append(_loss(np.concatenate(scores), labels, heavy))
+            if recipe.ordered and losses[-1] > min(losses):
+                break
+        if len(labels) >= ENOUGH_ROWS * len(parts) and min(losses, default=1.0) <= ENOUGH:
             break
-    return Held(out, said)
+    return [Held(part.out, {key: scores[k] for key, scores in said.items()}) for k, part in enumerate(parts)]
 
 
-def _path(
-    recipe: Recipe, training: Training, rows: EncodedRows, labels: np.ndarray
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """Log-posteriors under one setting after the other, until they get worse."""
-    settings = recipe.settings(training)
-    losses: list[float] = []
-    for setting, member in zip(settings, recipe.learned(training, settings), strict=True):
-        scores = log_posteriors(member.scores(rows))
-        losses.append(_loss(scores, labels, np.ones(len(labels))))
-        yield setting, scores
-        if recipe.ordered and len(losses) - 1 - int(np.argmin(losses)) >= WORSE:
-            return
+def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, list[np.ndarray]]]:
+    """Log-posteriors of every fold's rows under one setting after the other."""
+    trainings = [fold.inside for fold in folds]
+    every = [recipe.settings(training) for training in trainings]
+    settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
+    for setting, members in zip(settings, recipe.abreast(trainings, settings), strict=True) if settings else ():
+        yield setting, [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, folds, strict=True)]
 
 
 def log_posteriors(scores: np.ndarray) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from softcount.classify.conditional_fit import MOST_TOGETHER, Conditional, Features, folded
+from softcount.classify.conditional_fit import Abreast, Conditional, folded
 from softcount.classify.cut_columns import CutColumns
+from softcount.classify.learning_features import MOST_TOGETHER, Features
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts, bounded
 from softcount.classify.shared_weights import learned_weights
 from softcount.classify.shrunk_block import SeparateNormals
@@ -42,24 +43,64 @@ class Recipe(Protocol):
         """A member for each of the settings."""
         ...
 
+    def abreast(self, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
+        """For each of the settings a member from every one of several sets of rows, such as folds leave."""
+        ...
 
-def additive(training: Training, terms: Terms, penalties: tuple[float, ...], most_single: float) -> Iterator[Additive]:
+
+class OneByOne:
+    """Ways that learn from one set of rows after the other."""
+
+    __slots__ = ()
+
+    def abreast(self: Recipe, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
+        return zip(*(self.learned(training, settings) for training in trainings), strict=True)
+
+
+class SideBySide:
+    """Ways that learn from several sets of rows in one product."""
+
+    __slots__ = ()
+
+    def learned(self: Recipe, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
+        return (member for (member,) in self.abreast((training,), settings))
+
+
+def additive(
+    trainings: Sequence[Training], terms: Sequence[Terms], penalties: tuple[float, ...], most_single: float
+) -> Iterator[tuple[Additive, ...]]:
     """Tables and lines of least penalised loss for each penalty, which for single columns and lines is bounded."""
-    dense = bounded(training.scale, training.rows.numbers)
-    told = terms.indicators(training.codes).to_learn_from()
-    features = Features(told, dense, min(MOST_TOGETHER, training.terms.width))
-    problem = Conditional(features, training.labels, training.weights, training.classes)
-    single = np.ones(features.width, dtype=bool)
-    single[training.terms.width : terms.width] = False
-    start = None
-    for penalty in penalties:
-        each = np.where(single, min(penalty, most_single), penalty)
-        start = problem.fitted(each, start)
-        yield Additive(training.cuts, terms, training.scale, start)
+    problems = Abreast(tuple(_problem(own, of, len(terms) == 1) for own, of in zip(trainings, terms, strict=True)))
+    paths = (
+        [_penalty(own, of, penalty, most_single) for own, of in zip(trainings, terms, strict=True)]
+        for penalty in penalties
+    )
+    for found in problems.path(paths):
+        yield tuple(
+            Additive(own.cuts, of, own.scale, coefficients)
+            for own, of, coefficients in zip(trainings, terms, found, strict=True)
+        )
+
+
+def _problem(training: Training, terms: Terms, alone: bool) -> Conditional:
+    told = terms.indicators(training.codes)
+    features = Features(
+        told.to_learn_from() if alone else told,
+        bounded(training.scale, training.rows.numbers),
+        min(MOST_TOGETHER, training.terms.width),
+    )
+    return Conditional(features, training.labels, training.weights, training.classes)
+
+
+def _penalty(training: Training, terms: Terms, penalty: float, most_single: float) -> np.ndarray:
+    """That of every cell and line."""
+    found = np.full(terms.width + training.rows.numbers.shape[1], min(penalty, most_single))
+    found[training.terms.width : terms.width] = penalty
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class PlainColumns:
+class PlainColumns(OneByOne):
     """Naive Bayes as the textbook has it: normals, of the logarithm where that is closer to one, and Laplace's rule."""
 
     name: ClassVar[str] = "naive Bayes"
@@ -80,7 +121,7 @@ class PlainColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedColumns:
+class WeightedColumns(OneByOne):
     """Naive Bayes of levels and intervals with a weight for every column."""
 
     name: ClassVar[str] = "weighted naive Bayes"
@@ -125,7 +166,7 @@ def left_out(training: Training, some: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleTables:
+class SingleTables(SideBySide):
     """Tables of single columns and lines of numbers, by conditional likelihood."""
 
     name: ClassVar[str] = "tables and lines"
@@ -134,12 +175,12 @@ class SingleTables:
     def settings(self, training: Training) -> tuple[Any, ...]:
         return (30.0, 8.0, 2.0, 0.5, 0.1)
 
-    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
-        return additive(training, training.terms, settings, np.inf)
+    def abreast(self, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
+        return additive(trainings, [training.terms for training in trainings], settings, np.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class PairTables:
+class PairTables(SideBySide):
     """The same with tables of the pairs of columns that say more together than each by itself."""
 
     name: ClassVar[str] = "pairs of columns"
@@ -148,10 +189,9 @@ class PairTables:
     def settings(self, training: Training) -> tuple[Any, ...]:
         return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if training.finer.countable else ()
 
-    def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
-        training = training.finer
-        terms = training.terms.with_pairs(telling_pairs(training))
-        return additive(training, terms, settings, 3.0)
+    def abreast(self, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
+        finer = [training.finer for training in trainings]
+        return additive(finer, [own.terms.with_pairs(telling_pairs(own)) for own in finer], settings, 3.0)
 
 
 def telling_pairs(training: Training) -> list[tuple[int, int]]:
@@ -165,7 +205,7 @@ def telling_pairs(training: Training) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelatedBlock:
+class CorrelatedBlock(OneByOne):
     """A normal block of the numbers in every class, its covariance between free, common and without correlations."""
 
     name: ClassVar[str] = "correlated block"
@@ -192,7 +232,7 @@ def _cells(terms: Terms, term: tuple[int, ...]) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class AveragedStarsRecipe:
+class AveragedStarsRecipe(OneByOne):
     """Averaged one-dependence stars."""
 
     name: ClassVar[str] = "averaged stars"

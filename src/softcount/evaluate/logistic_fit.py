@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from softcount.classify.conditional_fit import Conditional, Features, folded
+from softcount.classify.conditional_fit import Conditional, folded
 from softcount.classify.indicators import SparseFeatures
+from softcount.classify.learning_features import Features
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.fitted.explain import linear_form
