@@ -13,7 +13,7 @@ import numpy as np
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.members import Member
 from softcount.classify.recipes import RECIPES, Recipe
-from softcount.classify.shared_weights import SharedWeights, learned_weights
+from softcount.classify.shared_weights import SharedWeights, Weighing
 from softcount.classify.training import Training
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
@@ -132,28 +132,35 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     members = list(runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen]))
     tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), training, out)
     names = tuple(key[0] for key in chosen)
-    scored = _scored(np.stack([said[key] for key in chosen], axis=1), training, out, split)
+    scored = _scored(np.stack([said[key] for key in chosen], axis=1), training, out, split, found)
     loss = _loss(scored.logs, scored.labels, scored.weights)
     return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss), scored
 
 
-def _scored(parts: np.ndarray, training: Training, out: np.ndarray, split: np.ndarray) -> HeldScores:
-    """What rows are given by weights that other folds suggest; of one fold, that each half suggests for the other."""
+def _scored(
+    parts: np.ndarray, training: Training, out: np.ndarray, split: np.ndarray, whole: SharedWeights
+) -> HeldScores:
+    """What rows are given by weights that other folds suggest; of one fold, that each half suggests for the other.
+
+    Newton's steps begin at those of the whole.
+    """
     labels, heavy, folds = training.labels[out], training.weights[out], split[out]
     groups = folds if len(np.unique(folds)) > 1 else np.arange(len(out)) % 2
     logs = np.empty((len(out), training.classes))
     for group in np.unique(groups):
         inside, others = groups == group, groups != group
-        found = _weights(parts[others], labels[others], heavy[others])
+        found = _weights(parts[others], labels[others], heavy[others], whole)
         logs[inside] = log_posteriors(found.scores(parts[inside]))
     return HeldScores(logs, labels, heavy, folds)
 
 
-def _weights(parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray) -> SharedWeights:
+def _weights(
+    parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, start: SharedWeights | None = None
+) -> SharedWeights:
     centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
     rows = float(heavy.sum())
     doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
-    return learned_weights(parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted))
+    return Weighing.of(parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)).lowest(start)
 
 
 def _in_order(given: Training) -> Training:

@@ -22,7 +22,7 @@ MOST_PAIRS = 60
 """Pairs of columns that get a table."""
 MOST_BLOCK = 100
 """Numbers that one block holds."""
-MOST_WEIGHED = 1 << 23
+MOST_WEIGHED = 1 << 21
 """Rows times columns times classes that weights are learned from; of more rows some, evenly spread."""
 LEAST_WEIGHED = 1000
 """Rows that they are learned from at least."""

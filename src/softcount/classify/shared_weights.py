@@ -36,84 +36,120 @@ def learned_weights(
     `parts` is (rows x parts x classes): what was said of rows by those who had not seen them. `heavy` is what each row
     weighs. Classes that the rows do not hold keep a bias near zero.
     """
-    problem = _Weighing(parts, labels, heavy, centre, penalty)
-    problem.believe(doubt)
-    number = len(centre)
-    at = np.concatenate([np.clip(centre, 0.0, LARGEST), np.zeros(parts.shape[2])])
-    value, slope, curve = problem.at(at)
-    for _ in range(MOST_STEPS):
-        step = problem.step(at, slope, curve)
-        share = 1.0
-        while share > 1e-6:
-            ahead = problem.within(at + share * step)
-            found = problem.at(ahead)
-            if found[0] < value:
-                break
-            share /= 2.0
-        else:
-            break
-        gained, at = value - found[0], ahead
-        value, slope, curve = found
-        if gained < 1e-9 * (1.0 + abs(value)):
-            break
-    return SharedWeights(at[:number], at[number:])
+    return Weighing.of(parts, labels, heavy, centre, penalty, doubt).lowest()
 
 
 MOST_STEPS = 50
-"""Newton steps; ten are usual."""
+"""Newton steps; seven are usual."""
+ENOUGH = 1e-7
+"""Share of the loss that a step must gain for another to follow: digits double with every step near the optimum."""
 
 
-class _Weighing:
-    """The penalised loss of weights and biases, its slope and curvature, and Newton's step within the bounds."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """The penalised loss of weights and biases, its slope and curvature, and Newton's step within the bounds.
 
-    def __init__(
-        self, parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, centre: np.ndarray, penalty: float
-    ) -> None:
-        self.rows, number, self.classes = parts.shape
-        self.apart = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)  # (rows x classes x parts)
-        self.labels, self.doubt = labels, 0.0
-        self.heavy = heavy
-        self.centre = np.concatenate([centre, np.zeros(self.classes)])
-        self.pull = np.concatenate([np.full(number, penalty), np.ones(self.classes)])
-        self.low = np.concatenate([np.zeros(number), np.full(self.classes, -np.inf)])
-        self.high = np.concatenate([np.full(number, LARGEST), np.full(self.classes, np.inf)])
+    `features` are (rows x columns x unknowns): of two classes the second against the first, of more all of them.
+    """
 
-    def believe(self, doubt: float) -> None:
-        """Take each row to be of its class but for so much."""
-        self.doubt = doubt
+    features: np.ndarray
+    heavy: np.ndarray
+    told: np.ndarray  # the unknowns' factors in what the rows say of their classes
+    centre: np.ndarray
+    pull: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        parts: np.ndarray,
+        labels: np.ndarray,
+        heavy: np.ndarray,
+        centre: np.ndarray,
+        penalty: float,
+        doubt: float,
+    ) -> Weighing:
+        rows, number, classes = parts.shape
+        features = np.empty((rows, 1 if classes == 2 else classes, number + classes))
+        if classes == 2:
+            features[:, 0, :number] = parts[:, :, 1] - parts[:, :, 0]
+            features[:, 0, number:] = -1.0, 1.0
+            believed = np.where(labels == 1, 1.0 - doubt, doubt)[:, None] * heavy[:, None]
+        else:
+            features[:, :, :number] = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)
+            features[:, :, number:] = np.eye(classes)
+            believed = np.full((rows, classes), doubt / max(classes - 1, 1))
+            believed[np.arange(rows), labels] = 1.0 - doubt
+            believed *= heavy[:, None]
+        return cls(
+            features, heavy, believed.reshape(-1) @ features.reshape(-1, number + classes),
+            np.concatenate([centre, np.zeros(classes)]),
+            np.concatenate([np.full(number, penalty), np.ones(classes)]),
+            np.concatenate([np.zeros(number), np.full(classes, -np.inf)]),
+            np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)]),
+        )  # fmt: skip
+
+    def lowest(self, start: SharedWeights | None = None) -> SharedWeights:
+        """Where the loss is least, by Newton's steps from a start or from the centre."""
+        number = len(self.centre) - (2 if self.features.shape[1] == 1 else self.features.shape[1])
+        at = self.within(self.centre) if start is None else np.concatenate([start.weights, start.bias])
+        value, slope, curve = self.at(at)
+        for _ in range(MOST_STEPS):
+            step = self.step(at, slope, curve)
+            share = 1.0
+            while share > 1e-6:
+                ahead = self.within(at + share * step)
+                found = self.at(ahead)
+                if found[0] < value:
+                    break
+                share /= 2.0
+            else:
+                break
+            gained, at = value - found[0], ahead
+            value, slope, curve = found
+            if gained < ENOUGH * (1.0 + abs(value)):
+                break
+        return SharedWeights(at[:number], at[number:])
 
     def at(self, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Loss, slope and curvature; rows are gone through in blocks, so that little is held besides them."""
         apart = given - self.centre
-        value, slope, curve = 0.5 * float(self.pull @ apart**2), self.pull * apart, np.diag(self.pull)
-        step = max(1, AT_ONCE // (self.classes * len(given)))
-        for first in range(0, self.rows, step):
-            own = self._of(given, slice(first, first + step))
+        value, slope = 0.5 * float(self.pull @ apart**2), self.pull * apart
+        value, slope, curve = value - float(self.told @ given), slope - self.told, np.diag(self.pull)
+        work = self._of_two if self.features.shape[1] == 1 else self._of_several
+        step = max(1, AT_ONCE // (self.features.shape[1] * len(given)))
+        for first in range(0, len(self.features), step):
+            own = work(given, slice(first, first + step))
             value, slope, curve = value + own[0], slope + own[1], curve + own[2]
         return value, slope, curve
 
-    def _of(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
-        """The same of some rows, without the penalty."""
-        apart, heavy, unknowns = self.apart[rows], self.heavy[rows], len(given)
-        biases = np.broadcast_to(np.eye(self.classes), (len(apart), self.classes, self.classes))
-        features = np.concatenate([apart, biases], axis=2)  # (rows x classes x unknowns)
-        share = self.doubt / max(self.classes - 1, 1)
-        told = (1.0 - self.doubt - share) * features[np.arange(len(apart)), self.labels[rows]]
-        told = told + share * features.sum(axis=1)
-        flat = features.reshape(-1, unknowns)
-        shares, evidence = softmax_rows((flat @ given).reshape(-1, self.classes))
-        mass = (shares * heavy[:, None]).ravel()
-        means = (flat * shares.ravel()[:, None]).reshape(-1, self.classes, unknowns).sum(axis=1)
-        curve = (flat * mass[:, None]).T @ flat - (means * heavy[:, None]).T @ means
-        return float(heavy @ (evidence - told @ given)), heavy @ (means - told), curve
+    def _of_two(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
+        """What some rows cost before it is known which class they are of, and its slope and curvature."""
+        features, heavy = self.features[rows, 0], self.heavy[rows]
+        odds = features @ given
+        small = np.exp(-np.abs(odds))
+        cost = np.log1p(small) + np.maximum(odds, 0.0)
+        share = np.where(odds >= 0, 1.0, small) / (1.0 + small)
+        curve = (features * (heavy * small / (1.0 + small) ** 2)[:, None]).T @ features
+        return float(heavy @ cost), (heavy * share) @ features, curve
+
+    def _of_several(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
+        """The same of more classes than two."""
+        features, heavy = self.features[rows], self.heavy[rows]
+        shares, evidence = softmax_rows(features @ given)
+        means = (shares[:, None] @ features)[:, 0]
+        flat = features.reshape(-1, len(given))
+        curve = (flat * (shares * heavy[:, None]).reshape(-1, 1)).T @ flat - (means * heavy[:, None]).T @ means
+        return float(heavy @ evidence), heavy @ means, curve
 
     def step(self, at: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
         """Newton's step of the unknowns that are not held at a bound."""
         held = ((at <= self.low) & (slope > 0)) | ((at >= self.high) & (slope < 0))
         free = np.flatnonzero(~held)
         found = np.zeros_like(at)
-        found[free] = -np.linalg.solve(curve[np.ix_(free, free)], slope[free])
+        found[free] = -np.linalg.solve(curve[free[:, None], free], slope[free])
         return found
 
     def within(self, at: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip(at, self.low, self.high))
+        return np.asarray(np.minimum(np.maximum(at, self.low), self.high))
