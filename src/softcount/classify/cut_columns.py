@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from softcount.classify.encoded_rows import FEW_VALUES, EncodedRows
 from softcount.records import dataclass
-from softcount.table.cuts import by_class, equal_count
+from softcount.table.cuts import PointTable, by_class_each, equal_count
 
 ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
 """How finely numbers are cut that are looked at in pairs."""
@@ -25,7 +26,7 @@ class CutColumns:
     def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> CutColumns:
         """Cuts by Fayyad and Irani's rule from rows of known class; a number that no cut divides has one interval."""
         classes = int(labels.max(initial=0)) + 1
-        edges = tuple(_cuts(column, labels, weights, classes) for column in rows.numbers.T)
+        edges = _cuts([_points(column, labels, weights, classes) for column in rows.numbers.T])
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def finer(self, rows: EncodedRows, weights: np.ndarray) -> CutColumns:
@@ -62,12 +63,15 @@ class CutColumns:
         return np.hstack([np.array(cut, dtype=np.int32).T, rows.codes]) if cut else rows.codes
 
 
-def _cuts(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    known = ~np.isnan(column)
-    values = np.unique(column[known])
-    if len(values) <= FEW_VALUES:
-        return between(values)
-    return by_class(column[known], labels[known], weights[known], classes)
+def _points(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PointTable:
+    known = np.flatnonzero(~np.isnan(column))
+    return PointTable.of(column[known], labels[known], weights[known], classes)
+
+
+def _cuts(columns: Sequence[PointTable]) -> tuple[np.ndarray, ...]:
+    """Between any two of few values, else where the classes change."""
+    many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
+    return tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
 
 
 def _finer(column: np.ndarray, weights: np.ndarray, edges: np.ndarray, wanted: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from softcount.classify.pair_counts import PairCounts
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.terms import Terms
 from softcount.records import dataclass
-from softcount.table.cuts import by_class
+from softcount.table.cuts import PointTable, by_class_each
 
 FARTHEST = 6.0
 """Deviations from the mean beyond which a number adds no more to a line."""
@@ -76,8 +76,10 @@ class Training:
         divides the classes, and within a row of it every border does.
         """
         before = self.synergy
-        other = {number: self._edges_beside(number, before[number]) for number in numbers if number in before}
-        kept = {number: edges for number, edges in other.items() if 0 < len(edges) <= MOST_EDGES}
+        beside = {number: self._beside(number, before[number]) for number in numbers if number in before}
+        told = {number: points for number, points in beside.items() if points is not None}
+        edges = zip(told, by_class_each(list(told.values())), strict=True)
+        kept = {number: own for number, own in edges if 0 < len(own) <= MOST_EDGES}
         tried = self._cut_at(kept)
         if tried is self or not tried.countable:
             return self
@@ -85,15 +87,15 @@ class Training:
         found = self._cut_at({k: own for k, own in kept.items() if k in after and after[k][1] > before[k][1]})
         return found if found.countable else self
 
-    def _edges_beside(self, number: int, partner: tuple[int, float]) -> np.ndarray:
-        """Where the classes change within the intervals of the partner; nowhere if both together tell no more."""
+    def _beside(self, number: int, partner: tuple[int, float]) -> PointTable | None:
+        """Values by class and interval of the partner; None if both together tell no more than each alone."""
         place, told = partner
         column, beside = self.rows.numbers[:, number], self.codes[:, place]
         if told <= 0 or self.cuts.sizes[place] * self.classes > MOST_JOINT:
-            return np.zeros(0)
+            return None
         known = np.flatnonzero(~np.isnan(column) & (beside > 0))
         joint = (beside[known] - 1) * self.classes + self.labels[known]
-        return by_class(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)
+        return PointTable.of(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)
 
     def _cut_at(self, edges: Mapping[int, np.ndarray]) -> Training:
         """The same with some numbers cut elsewhere."""

@@ -76,61 +76,126 @@ def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
     A cut is made where it lowers the entropy of the classes most, if that gains more than
     (log2(n - 1) + log2(3^k - 2) - k H + k1 H1 + k2 H2) / n bits, and so on within both sides.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    if len(distinct) < 2:
-        return np.zeros(0)
-    table = np.zeros((len(distinct), classes))
-    np.add.at(table, (place, labels), weights)
-    return np.array([distinct[at - 1] + (distinct[at] - distinct[at - 1]) / 2 for at in class_places(table)])
+    return by_class_each([PointTable.of(values, labels, weights, classes)])[0]
+
+
+class PointTable(NamedTuple):
+    """The different values of a column, and (values x classes) the weight of the rows that hold each."""
+
+    distinct: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PointTable:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        first = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, dtype=bool)
+        cells = (np.cumsum(first) - 1) * classes + labels[order]
+        distinct = ordered[first]
+        counts = np.bincount(cells, weights[order], len(distinct) * classes)
+        return cls(distinct, counts.reshape(-1, classes))
+
+
+def by_class_each(columns: Sequence[PointTable]) -> list[np.ndarray]:
+    """The same for each of several columns."""
+    found = []
+    for (values, _), places in zip(columns, class_places_each([own.counts for own in columns]), strict=True):
+        low, high = values[places - 1], values[places]
+        found.append(low + (high - low) / 2)
+    return found
 
 
 def class_places(counts: np.ndarray) -> np.ndarray:
     """The same cuts from (points x classes) rows: the points before which they lie."""
-    below = np.vstack([np.zeros(counts.shape[1]), np.cumsum(counts, axis=0)])
-    return np.array(sorted(_cuts(below, 0, len(counts))), dtype=np.int64)
+    return class_places_each([counts])[0]
 
 
-def _cuts(below: np.ndarray, first: int, last: int) -> list[int]:
-    """Where to cut between two places of a table of running totals."""
-    found, ahead = [], [(first, last)]
-    while ahead:
-        start, stop = ahead.pop()
-        at = _best_cut(below, start, stop)
-        if at is not None:
-            found.append(at)
-            ahead += [(start, at), (at, stop)]
+AT_ONCE = 1 << 16
+"""Points times classes of the tables that are looked at together."""
+
+
+def class_places_each(tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same for each of several tables."""
+    found: list[np.ndarray] = []
+    group: list[_RunningTotals] = []
+    for place, counts in enumerate(tables):
+        group.append(_RunningTotals.of(counts))
+        most = max(own.below.shape[1] for own in group)
+        if place + 1 == len(tables) or most * sum(len(own.below) for own in group) >= AT_ONCE:
+            found += _cut_together(group)
+            group = []
     return found
 
 
-def _best_cut(below: np.ndarray, start: int, stop: int) -> int | None:
-    if stop - start < 2:
-        return None
-    inner = below[start + 1 : stop]
-    sides = np.concatenate([inner - below[start], below[stop] - inner])
-    within = (times_log(sides.sum(axis=1)) - times_log(sides).sum(axis=1)).reshape(2, -1).sum(axis=0)
-    at = int(np.argmin(within))
-    whole, left, right = (
-        _ClassCounts.of(part) for part in (below[stop] - below[start], sides[at], sides[len(inner) + at])
-    )
-    gain = (whole.nats - left.nats - right.nats) / LOG_2
-    cost = math.log2(3.0**whole.kinds - 2) - (whole.told - left.told - right.told) / LOG_2
-    return start + 1 + at if whole.total > 1 and gain > math.log2(whole.total - 1) + cost else None
+class _RunningTotals(NamedTuple):
+    """(points + 1 x classes) what is below each point where a cut may be, and below all; the points themselves."""
 
-
-class _ClassCounts(NamedTuple):
-    """The weight of some rows, and times the entropy of their classes; and how many classes there are, and the like."""
-
-    total: float
-    nats: float
-    kinds: int
-    told: float
+    below: np.ndarray
+    points: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray) -> _ClassCounts:
-        some = [count for count in counts.tolist() if count > 0]
-        total = sum(some)
-        nats = total * math.log(total) - sum(count * math.log(count) for count in some) if some else 0.0
-        return cls(total, nats, len(some), len(some) * nats / max(total, 1e-300))
+    def of(cls, counts: np.ndarray) -> _RunningTotals:
+        """No best cut lies between neighbours that are all of one and the same class."""
+        there = counts > 0
+        own = np.where(there.sum(axis=1) == 1, there.argmax(axis=1), -1)
+        points = 1 + np.flatnonzero((own[1:] != own[:-1]) | (own[1:] < 0))
+        whole = np.cumsum(counts, axis=0)
+        nothing = np.zeros((1, counts.shape[1]))
+        return cls(np.concatenate([nothing, whole[points - 1], whole[-1:]]), points)
+
+
+def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
+    """The cuts of every table: all parts of all tables are cut at once, then the parts of these."""
+    classes, ends = max(own.below.shape[1] for own in group), np.cumsum([0, *(len(own.below) for own in group)])
+    below = np.zeros((ends[-1], classes))
+    for own, first, last in zip(group, ends, ends[1:], strict=False):
+        below[first:last, : own.below.shape[1]] = own.below
+    start, stop = ends[:-1], ends[1:] - 1
+    cuts = [np.zeros(0, dtype=np.int64)]
+    while len(start):
+        start, stop, at = _best_cuts(below, start, stop)
+        cuts.append(at)
+        start, stop = np.concatenate([start, at]), np.concatenate([at, stop])
+    every = np.sort(np.concatenate(cuts))
+    parts = np.split(every, np.searchsorted(every, ends[1:-1]))
+    return [own.points[places - first - 1] for own, places, first in zip(group, parts, ends, strict=False)]
+
+
+def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of running totals that are worth a cut: where they start and stop, and the cut."""
+    some = stop - start > 1
+    start, stop = start[some], stop[some]
+    if not len(start):
+        return start, stop, start
+    sizes = stop - start - 1
+    first = np.cumsum(sizes) - sizes
+    part = np.repeat(np.arange(len(start)), sizes)
+    places = np.arange(len(part)) + (start + 1 - first)[part]
+    # running totals of any weights: what is left of nothing may be a little less
+    left = np.maximum(below[places] - below[start][part], 0.0)
+    right = np.maximum(below[stop][part] - below[places], 0.0)
+    within = _entropy(left) + _entropy(right)
+    least = np.flatnonzero(within == np.minimum.reduceat(within, first)[part])
+    best = least[np.searchsorted(part[least], np.arange(len(start)))]  # the first of them
+    worth = _worth(left[best], right[best])
+    return start[worth], stop[worth], places[best][worth]
+
+
+def _entropy(counts: np.ndarray) -> np.ndarray:
+    """Of the classes of every row of counts, times its weight; in nats."""
+    return np.asarray(times_log(counts.sum(axis=1)) - times_log(counts).sum(axis=1))
+
+
+def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Whether what a cut gains is more than it costs."""
+    sides = [left + right, left, right]
+    total = [side.sum(axis=1) for side in sides]
+    kinds = [(side > 1e-12 * own[:, None]).sum(axis=1) for side, own in zip(sides, total, strict=True)]
+    nats = [_entropy(side) for side in sides]
+    told = [n * own / np.maximum(all_, 1e-300) for n, own, all_ in zip(kinds, nats, total, strict=True)]
+    gain = (nats[0] - nats[1] - nats[2]) / LOG_2
+    cost = np.log2(3.0 ** kinds[0] - 2) - (told[0] - told[1] - told[2]) / LOG_2
+    return np.asarray((total[0] > 1) & (gain > np.log2(np.maximum(total[0] - 1, 1e-300)) + cost))
 
 
 def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
