@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from softcount.records import dataclass, field
+from dataclasses import field
 
 import numpy as np
+
+from softcount.records import dataclass
 
 KEPT = 10
 """Steps remembered to tell how a valley is curved."""

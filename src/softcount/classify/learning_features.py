@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from softcount.records import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from softcount.classify.indicators import FEW_PLAIN, Indicators, WideFeatures
 from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
 
 LOOKED_AT = 4096
 """Rows that the shape of the problem is judged by."""

@@ -57,7 +57,7 @@ class OneByOne:
         return zip(*(self.learned(training, settings) for training in trainings), strict=True)
 
 
-class SideBySide:
+class InOneProduct:
     """Ways that learn from several sets of rows in one product."""
 
     __slots__ = ()
@@ -166,7 +166,7 @@ def left_out(training: Training, some: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleTables(SideBySide):
+class SingleTables(InOneProduct):
     """Tables of single columns and lines of numbers, by conditional likelihood."""
 
     name: ClassVar[str] = "tables and lines"
@@ -180,7 +180,7 @@ class SingleTables(SideBySide):
 
 
 @dataclass(frozen=True, slots=True)
-class PairTables(SideBySide):
+class PairTables(InOneProduct):
     """The same with tables of the pairs of columns that say more together than each by itself."""
 
     name: ClassVar[str] = "pairs of columns"
