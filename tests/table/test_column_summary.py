@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softcount.table import column_summary, open_table
-from softcount.table.column_summary import TableSummary, counted_between, summarise
+from softcount.table.column_summary import PassSummary, TableSummary, counted_between, summarise
 
 
 def cells(n: int = 400, seed: int = 0) -> dict[str, list[Any]]:
@@ -99,3 +99,29 @@ def test_no_row_is_a_summary_too() -> None:
     assert counted_between(np.zeros(0), ()) == ()
     table = open_table(cells(3))
     assert summarise([], table.schema).rows == 0
+
+
+def test_a_pass_for_something_else_gives_the_same_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_summary, "MOST_KEPT", 1_000)
+    table = cells(9_000)
+    table["colour"][8_999] = "a level met last"
+    watch = PassSummary()
+    opened = open_table(table, kinds={"n": "count"}).watched(watch)
+    for task in reversed(list(opened.tasks())):
+        task()
+    settled = opened.settle()
+    assert watch.under(settled.schema) == summary_of(table)
+    assert watch.under(opened.schema) is None  # without its levels
+
+
+def test_a_pass_that_ended_early_gives_no_summary_and_a_closed_one_keeps_its_own() -> None:
+    watch = PassSummary()
+    opened = open_table(cells(9_000), kinds={"n": "count"}).watched(watch)
+    next(iter(opened.tasks()))()
+    assert watch.under(opened.settle().schema) is None
+    whole = [task() for task in opened.tasks()]
+    watch.closed = True
+    next(iter(opened.tasks()))()
+    found = watch.under(opened.settle().schema)
+    assert found is not None
+    assert found.rows == sum(chunk.n_rows for chunk in whole)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from softcount.run.threads import Threads
     from softcount.sources.source import Source
     from softcount.table import Key, Schema, Table
-    from softcount.table.column_summary import TableSummary
+    from softcount.table.column_summary import PassSummary, TableSummary
 
 DEFAULT_FOLDS = 5
 DEFAULT_STARTS = 10
@@ -167,9 +167,14 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
         request, asked, table = open_request(request, tell)
     if (why := table.schema.unsaveable) is not None:
         raise DataError(f"{request.data}: {why}")
+    from softcount.table.column_summary import PassSummary
+
     with runner_for(request) as threads:
         table, asked = chosen(table, asked, threads, request)
+        summary = PassSummary()
+        table = table.watched(summary)
         fitted, beside = _learned(request, asked, table, threads, tell), None
+        summary.closed = True
         if request.engine is not None:  # what else is told of a model needs the rows here
             return fitted, None, table.n_rows or 0, None
         if request.expert is not None and not fitted.interrupted:
@@ -179,7 +184,7 @@ def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int
         if request.target is not None and not fitted.interrupted:
             fitted, tried = _told(request, asked, fitted, table, threads)
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
-        fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried))
+        fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried, summary))
         return fitted, tried, table.n_rows or 0, beside
 
 
@@ -218,9 +223,17 @@ def _told(
 
 
 def fit_record(
-    request: FitRequest, fitted: Learned, table: Table, threads: Threads, tried: Evaluation | None
+    request: FitRequest,
+    fitted: Learned,
+    table: Table,
+    threads: Threads,
+    tried: Evaluation | None,
+    watched: PassSummary | None = None,
 ) -> FitRecord:
-    """What a report will need: how the model did, what its table looks like, and where it comes from."""
+    """What a report will need: how the model did, what its table looks like, and where it comes from.
+
+    `watched` was shown the rows as the model learned from them.
+    """
     from softcount import __version__
     from softcount.files.data_digest import data_digest
     from softcount.learn.fit_record import FitRecord as Record
@@ -229,7 +242,8 @@ def fit_record(
     origin = Provenance(__version__, request.command, request.seed, request.data, data_digest(request.data))
     criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
     starts = () if fitted.record is None else fitted.record.starts
-    return Record(tried, _summary(request, fitted, table, threads), origin, criterion, starts)
+    seen = None if watched is None or table.has_weights or fitted.interrupted else watched.under(fitted.schema)
+    return Record(tried, seen or _summary(request, fitted, table, threads), origin, criterion, starts)
 
 
 def _summary(request: FitRequest, fitted: Learned, table: Table, threads: Threads) -> TableSummary | None:

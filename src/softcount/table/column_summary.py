@@ -6,14 +6,19 @@ columns; of longer tables they are those of a random part, which depends on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softcount.numerics.mixed_bits import mixed
 from softcount.records import dataclass
-from softcount.table.chunk import Chunk
+from softcount.table.chunk import Chunk, Settled
 from softcount.table.schema import Field, Key, Schema
+
+if TYPE_CHECKING:
+    from softcount.table.table import Table
 
 MOST_KEPT = 50_000
 """Rows whose numbers are kept to find quantiles, of up to 80 columns."""
@@ -81,6 +86,32 @@ def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None
     return found.summary(like)
 
 
+class PassSummary:
+    """The summary of a table's last pass, made beside what the pass was for: reading rows again costs more.
+
+    It is a table's `watch`, and does not care in which order chunks come. Once `closed`, passes are no longer watched.
+    """
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._table: Table | None = None
+        self._running: _RunningSummary | None = None
+
+    def __call__(self, table: Table) -> Callable[[Chunk], None] | None:
+        """What is to be shown the chunks of a pass that begins."""
+        if self.closed:
+            return None
+        self._table, self._running = table, _RunningSummary(table.schema)
+        return self._running.add
+
+    def under(self, schema: Schema) -> TableSummary | None:
+        """The summary in the terms of a schema; None unless all rows went by in the last pass, as it has them."""
+        if self._table is None or self._running is None or self._running.rows != self._table.n_rows:
+            return None
+        settled = self._table.settle()
+        return self._running.settled(settled).summary(None) if settled.schema == schema else None
+
+
 class _RunningSummary:
     """What adds up while chunks go by."""
 
@@ -107,9 +138,22 @@ class _RunningSummary:
             self.unlabelled += int((chunk.labels < 0).sum())
         for key, counts in self.coded.items():
             store, slot = self.schema.places[key]
-            counts += np.bincount(getattr(chunk, store)[:, slot], minlength=len(counts))
+            more = np.bincount(getattr(chunk, store)[:, slot], minlength=len(counts))
+            more[: len(counts)] += counts  # levels may be met that the schema does not have yet
+            self.coded[key] = more
         self._keep(chunk)
         self._mark(chunk)
+
+    def settled(self, settled: Settled) -> _RunningSummary:
+        """The same in settled codes. What else is kept of rows depends on which are alike, not on their codes."""
+        found = copy(self)
+        found.schema, found.fields, found.coded = settled.schema, settled.schema.used, {}
+        for key, counts in self.coded.items():
+            move = settled.remap[key]
+            found.coded[key] = np.zeros(len(settled.schema[key].levels) + 2, dtype=np.int64)
+            seen = min(len(move), len(counts))
+            np.add.at(found.coded[key], move[:seen], counts[:seen])
+        return found
 
     def _holes(self, chunk: Chunk, spec: Field) -> np.ndarray:
         store, slot = self.schema.places[spec.key]

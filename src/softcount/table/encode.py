@@ -8,7 +8,7 @@ pickled task takes a copy along, with its own rows and no others; what it meets 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from threading import Lock
 from types import MappingProxyType
@@ -364,10 +364,13 @@ def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> 
 
 
 class Tally:
-    """What one pass has counted besides its chunks; a chunk read twice counts once. A pickled one starts anew."""
+    """What one pass has counted besides its chunks; a chunk read twice counts once. A pickled one starts anew.
 
-    def __init__(self) -> None:
-        self._lock = Lock()
+    `watch` is shown every chunk once, in any order, one at a time.
+    """
+
+    def __init__(self, watch: Callable[[Chunk], None] | None = None) -> None:
+        self._lock, self._watch = Lock(), watch
         self._seen: set[int] = set()
         self.missing: dict[Key, int] = {}
         self.unseen: dict[Key, int] = {}
@@ -389,6 +392,8 @@ class Tally:
             add_counts(self.unseen, found.unseen)
             for key, rows in found.outside.items():
                 self.outside.setdefault(key, []).append(rows)
+            if self._watch is not None:
+                self._watch(chunk)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tally, ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -36,6 +36,8 @@ from softcount.table.text_columns import CELLS, Map, TextColumn
 
 MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
+Watch = Callable[["Table"], Callable[[Chunk], None] | None]
+"""Asked whenever a pass of a table begins, it says who is to be shown the chunks."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
@@ -77,7 +79,8 @@ class TableParts:
     """What a table is made of: rows, how each column is read, and what its owner has said of them.
 
     `closed` is the schema of a table read for prediction, and `located` says which column of the source each of its
-    fields is. A table that is not `checked` hands arrays over unread. `texts` are columns of text read before.
+    fields is. A table that is not `checked` hands arrays over unread. `texts` are columns of text read before. `watch`
+    is asked when a pass begins.
     """
 
     source: Source
@@ -90,6 +93,7 @@ class TableParts:
     located: Mapping[Key, Key] | None = None
     checked: bool = True
     texts: Mapping[Key, TextColumn] = field(default_factory=dict)
+    watch: Watch | None = None
 
 
 class Table:
@@ -185,6 +189,10 @@ class Table:
         """The same table for an engine that notices infinite numbers itself: arrays are handed over unread."""
         return self._again(checked=not isinstance(self.source, DenseSource))
 
+    def watched(self, watch: Watch) -> Table:
+        """The same table, with somebody to be shown the chunks of each pass."""
+        return self._again(watch=watch)
+
     def _again(self, **changed: Any) -> Table:
         now: dict[str, Any] = {"plans": tuple(self.plans), "notes": tuple(self.notes), "texts": self._texts}
         return Table(replace(self.parts, **{**now, **changed}))
@@ -247,7 +255,7 @@ class Table:
         In another process call `task.coded()`, and hand what it gives to `absorb`, in the order of the tasks.
         """
         self.gather_words()
-        self._tally = tally = Tally()
+        self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
         if self._coding is None:
             self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
         for piece in self._pieces():
