@@ -94,6 +94,16 @@ def test_naive_bayes_of_a_frame_with_holes_and_strings_is_that_of_one_machine(fr
     assert list(found.classes_) == list(alone.classes_)
 
 
+def test_a_column_of_a_frame_that_turns_out_otherwise_is_read_again(session: Any) -> None:
+    late = session.range(0, 70_000, 1, 2).selectExpr(
+        "IF(id < 69000, 3.5D, id * 0.5D) AS n", "id % 5 AS x", "IF(id % 2 = 0, 'a', 'b') AS kind"
+    )
+    found, alone = sc.NaiveBayes().fit(late, "kind"), sc.NaiveBayes(n_jobs=1).fit(late.toArrow(), "kind")
+    assert found.fitted_.schema["n"].kind == alone.fitted_.schema["n"].kind
+    assert found.fitted_.schema["n"].anchor == alone.fitted_.schema["n"].anchor
+    assert differs(alone, found) <= 1e-13
+
+
 def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folder: Path) -> None:
     def noise(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:

@@ -11,7 +11,7 @@ import pickle
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from softcount.run.remote_rows import WorkersEngine
 from softcount.run.worker_parts import RowPart, do_parts
 from softcount.sources.frames import frame_source
 from softcount.sources.parts import MadePart, PartsSource
-from softcount.sources.source import LOOK_ROWS, Source
+from softcount.sources.source import LOOK_ROWS, Key, Source, TablePiece, Wanted
 
 EXTRA = 'pip install "softcount[spark]"'
 ANSWER = "number long, answer binary"
@@ -78,10 +78,7 @@ def _of_partitions(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A task over a partition of the user's own frame, which Spark hands over in batches of rows."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
+        number = _partition()
         part = HandedOver(f"partition {number}", batches)
         found = do_parts(job, [(number, part)])
         yield _answer(number, part.digest, found)
@@ -142,6 +139,17 @@ class SparkFrameSource(PartsSource):
         super().__init__([MadePart("the first rows", lambda: frame_source(first) if len(first) else None)])
         self.parts = [PartitionPart(f"partition {number}", frame) for number in range(len(numbers))]
 
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        """A few columns brought here, a partition at a time: a column that turned out otherwise is looked at again."""
+        names = [str(key) for key in wanted] or self.frame.columns[:1]
+        some, start = self.frame.select(*(f"`{name.replace('`', '``')}`" for name in names)), 0
+        for number in range(len(self.parts)):
+            with failing_in_a_line():
+                found = some.mapInArrow(_only(number), some.schema).toArrow()
+            for piece in frame_source(found).pieces(wanted) if len(found) else ():
+                yield TablePiece(start, piece.n_rows, piece.load)
+                start += piece.n_rows
+
 
 def spark_source(data: Any) -> SparkFrameSource:
     """The partitions of a frame of Spark's, of a session here or of one that is connected to, as one table."""
@@ -155,6 +163,23 @@ def _numbered(batches: Iterator[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     yield pa.RecordBatch.from_pydict({"number": pa.array([0], pa.int64())})
+
+
+def _only(number: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The rows of one partition."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        return batches if _partition() == number else iter(())
+
+    return task
+
+
+def _partition() -> int:
+    """The number of the partition that a task is for."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
 
 
 # -- sessions

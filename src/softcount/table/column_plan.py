@@ -75,7 +75,7 @@ class Becomes(StrEnum):
     AMOUNTS = "numbers of 0 or more"
     LEVELS = "categories"
     WIDE = "many categories"
-    CAPPED = "the first categories and one for the rest"
+    CAPPED = "the most frequent categories and one for the rest"
     FARTHER = "numbers in larger units"
 
 

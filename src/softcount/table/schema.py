@@ -18,7 +18,7 @@ NARROW_LEVELS = 254
 """Most levels a one-byte code can hold: 0 is missing and the last code is for levels never seen."""
 
 MOST_LEVELS = 100_000
-"""Levels kept apart in one column; later ones share `OTHER`."""
+"""Levels kept apart in one column, the most frequent; others share `OTHER`."""
 
 OTHER = "(other)"
 """The level that stands for all levels beyond `MOST_LEVELS`."""

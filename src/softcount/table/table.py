@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ from softcount.table.column_plan import (
     log_anchor_of,
 )
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
+from softcount.table.frequent_levels import KeptLevels, frequent_levels
 from softcount.table.grouped_notes import grouped_notes
 from softcount.table.labels import SideColumns, continuous, no_weight
-from softcount.table.levels import LevelCoder, in_order, order_codes
+from softcount.table.levels import LevelCoder, Vocabulary, in_order, order_codes
 from softcount.table.reach import Reach, reach_of
 from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
@@ -412,12 +414,25 @@ class Table:
         if why.becomes is Becomes.FARTHER:
             farther = self._reaching(plan)
             return self._again(plans=tuple(farther if plan.key == why.key else plan for plan in self.plans))
-        changed = plan.cap(self._first_levels(plan)) if why.becomes is Becomes.CAPPED else plan.after(why)
+        if why.becomes is Becomes.CAPPED:
+            return self._capped(plan)
+        changed = plan.after(why)
         if changed.field.kind.numeric and (plan.plain is None or plan.constant is not None):
             changed = self._anchored(changed)
         plans = tuple(changed if plan.key == why.key else plan for plan in self.plans)
         others = [note for note in self.notes if not note.startswith(wording.column(why.key) + " ")]
         return self._again(plans=plans, notes=(*others, _note(changed, why)))
+
+    def _capped(self, plan: ColumnPlan) -> Table:
+        """The same table with the most frequent levels of a column, and one that the others share."""
+        try:
+            kept = frequent_levels(partial(self._level_counts, plan), plan.most_levels, map(level_of, plan.extra))
+        except Contradiction as another:  # a later row shows that the column is something else
+            return self.widened(another)
+        capped = plan.cap(kept.levels)
+        plans = tuple(capped if plan.key == capped.key else plan for plan in self.plans)
+        others = [note for note in self.notes if not note.startswith(wording.column(plan.key) + " ")]
+        return self._again(plans=plans, notes=(*others, _capped_note(capped, kept)))
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
         """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square.
@@ -441,20 +456,21 @@ class Table:
         off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
         return plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
 
-    def _alone(self, plan: ColumnPlan) -> Table:
+    def _alone(self, plan: ColumnPlan, sides: Sides | None = None) -> Table:
         """This column by itself, read in order: what comes first must not depend on threads."""
         unused = {other.key: Field(other.key, Kind.IDENTIFIER, "", used=False) for other in self.plans}
         plans = (plan if other.key == plan.key else replace(other, field=unused[other.key]) for other in self.plans)
-        return self._again(plans=tuple(plans), notes=(), sides=Sides())
+        return self._again(plans=tuple(plans), notes=(), sides=sides or Sides())
 
-    def _first_levels(self, plan: ColumnPlan) -> list[object]:
-        alone = self._alone(plan)
-        try:
-            for task in alone.tasks():
-                task()
-        except Contradiction:
-            pass
-        return alone._coders[plan.key].vocabulary.levels[: plan.most_levels]
+    def _level_counts(self, plan: ColumnPlan) -> Iterator[tuple[list[Any], np.ndarray]]:
+        """The levels of every chunk and their weights, one chunk after another."""
+        alone = self._alone(plan, replace(self.sides, target=None, labels=None))
+        coder = alone._coders[plan.key]
+        for task in alone.tasks():
+            coder.vocabulary = Vocabulary(room=task.piece.n_rows)
+            chunk = task()
+            levels = coder.vocabulary.levels
+            yield levels, np.bincount(chunk.wide[:, 0], chunk.weights, 1 + len(levels))[1:]
 
     def _anchored(self, plan: ColumnPlan) -> ColumnPlan:
         """The plan with anchors from the first numbers of the column, wherever in the table they stand."""
@@ -481,12 +497,19 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
 
 
 def _note(plan: ColumnPlan, why: Contradiction) -> str:
-    name, most = wording.column(plan.key), plan.most_levels
-    if plan.capped is not None and why.becomes is Becomes.CAPPED:
-        return f"{name} has more than {most:,} levels: those after the first {most:,} share {plan.capped[-1]!r}"
+    name = wording.column(plan.key)
     if why.becomes is Becomes.WIDE:
         return f"{name} has many levels: {why.reason}"
     return f"{name} is read as {plan.field.kind}: {plan.field.why}"
+
+
+def _capped_note(plan: ColumnPlan, kept: KeptLevels) -> str:
+    assert plan.capped is not None
+    more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
+    return (
+        f"{wording.column(plan.key)} has more than {plan.most_levels:,} levels: the most frequent are kept, the rarest "
+        f"{more} share {plan.capped[-1]!r}"
+    )
 
 
 def _labels_after(target: ColumnPlan, why: Contradiction) -> ColumnPlan:
