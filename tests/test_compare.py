@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.estimators import comparison
+from softcount.estimators import comparison, rivals
+from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.learning_curves import ladder, nested_rows
 from softcount.evaluate.paired_losses import behind, verdict
 
@@ -76,6 +78,40 @@ def test_the_log_loss_of_whole_rows_is_that_of_the_model() -> None:
         nats -= np.log(params.class_prior_[y[test]]).sum()
     assert found["naive Bayes"] == pytest.approx(nats / len(y), rel=1e-9)
     assert found["cut naive Bayes"] is not None and found["logistic regression"] is None
+
+
+def test_a_mixture_per_class_is_bayes_rule_over_the_densities_of_the_classes() -> None:
+    rng = np.random.default_rng(0)
+    side, x = rng.integers(0, 2, 120), rng.normal(size=120)
+    labels = rng.integers(0, 2, 120)
+    columns = pa.table({"a": x + 6 * side, "b": rng.normal(size=120) + 6 * (side ^ labels)})
+    model = MixturePerClass({}, 0).fit(columns, labels)
+    rows, joint = np.column_stack([columns["a"], columns["b"]]), []
+    for share, mixture in zip(np.bincount(labels) / 120, model.mixtures_, strict=True):
+        density = mixture.weights_.copy() * np.ones((120, 1))
+        for place, name in enumerate("ab"):
+            own = mixture.params_[name]
+            density *= norm.pdf(rows[:, [place]], own["mean"], np.sqrt(own["variance"]))
+        joint.append(np.log(share * density.sum(axis=1)))
+    np.testing.assert_allclose(model.joint(columns), np.transpose(joint), rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(columns).sum(axis=1), 1.0, rtol=1e-12)
+    assert (model.predict_proba(columns).argmax(axis=1) == labels).mean() > 0.95  # naive Bayes is right half of the time
+
+
+def test_a_level_that_one_class_has_alone_is_a_level_to_all_mixtures() -> None:
+    columns = pa.table({"word": ["u", "v"] * 20 + ["w"] * 20, "same": [1.5] * 40 + [2.5] * 20})
+    model = MixturePerClass({"same": "normal"}, 0).fit(columns, np.repeat([0, 1], [40, 20]))
+    assert {len(mixture.levels_["word"]) for mixture in model.mixtures_} == {3}
+    assert np.isfinite(model.joint(columns)).all()
+
+
+def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, every = "mixture per class", rivals.rivals_of
+    monkeypatch.setattr(comparison, "rivals_of", lambda *how: [x for x in every(*how) if x.name == name])
+    found = sc.compare(*table(), folds=2)
+    line = found.table.to_pylist()[0]
+    assert not found.failed and line["model"] == name and line["bytes"] > 0
+    assert np.isfinite(line["joint_log_loss"]) and line["log_loss"] < np.log(2)
 
 
 def test_differences_are_paired_by_row() -> None:

@@ -19,9 +19,9 @@ Examples:
   softcount compare adult.csv --target income --json | jq '.models[0]'
 
 Tried are naive Bayes with numbers as they are, cut and under kernels, with a weight for each column, and with a tree
-of columns; averaged one-dependence stars; what lies between naive Bayes and logistic regression; the classifier that
-decides for itself; scikit-learn's logistic regression and gradient boosting. All learn from the same rows and are
-asked for the same others: five folds, or above 15,000 rows a third held out once.
+of columns; averaged one-dependence stars; a mixture for every class; what lies between naive Bayes and logistic
+regression; the classifier that decides for itself; scikit-learn's logistic regression and gradient boosting. All learn
+from the same rows and are asked for the same others: five folds, or above 15,000 rows a third held out once.
 Rows without a class are left out.
 
 A target of more than 20 different numbers is predicted as a number: by a mixture of lines with an interval of 90 %,

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from softcount.classify.encoded_rows import EncodedRows, column_keys
 from softcount.estimators.averaged_stars import AveragedStars
+from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.families import Normal
@@ -110,8 +111,12 @@ class Rival:
             return None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.sc"
-            model.save(path)
-            return path.stat().st_size
+            return sum(_saved(part, path) for part in getattr(model, "mixtures_", [model]))
+
+
+def _saved(model: Any, path: Path) -> int:
+    model.save(path)
+    return path.stat().st_size
 
 
 def in_places(proba: np.ndarray, classes: np.ndarray, count: int) -> np.ndarray:
@@ -148,6 +153,7 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
         *found,
         Rival("tree-augmented (TAN)", lambda _: NaiveBayes(dict(kinds), dependence="tan")),
         Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
+        Rival("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
         Rival("hybrid", lambda _: Hybrid({**dict.fromkeys(numbers, Normal(tied="classes")), **kinds})),
         Rival("logistic regression", logistic, ours=False),
         Rival("Classifier", lambda _: Classifier(dict(kinds))),
