@@ -39,6 +39,7 @@ class Facts:
     constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
     already keeps the column as categories. `missing` are cells that mean missing in this column alone, and `note` says
     what its owner should know of how cells are spelt. `written` is how its numbers are written, if not plainly.
+    `there` says which rows the `values` are of.
     """
 
     key: Any
@@ -53,6 +54,7 @@ class Facts:
     missing: tuple[str, ...] = ()
     note: str = ""
     written: CellForm | None = None
+    there: np.ndarray | None = None
 
     @property
     def whole(self) -> bool:
@@ -92,10 +94,11 @@ def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
 
 def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
     """The facts of a column of numbers, NaN where missing."""
-    values = column[~np.isnan(column)]
+    there = ~np.isnan(column)
+    values = column[there]
     different = count_distinct(values)
     only = _only(values, cells) if different == 1 else None
-    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded)
+    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded, there=there)
 
 
 def _only(values: np.ndarray, cells: CellType) -> object:

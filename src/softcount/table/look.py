@@ -36,7 +36,8 @@ FIRST_CELLS = 200
 class Request:
     """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not.
 
-    The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them.
+    The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them. `groups` are the
+    classes of the rows looked at, below 0 where unknown; None where there are none to know.
     """
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Request:
     words: MissingWords = field(default_factory=MissingWords)
     named: bool = True
     habits: CellHabits = NO_HABITS
+    groups: np.ndarray | None = None
 
 
 def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
@@ -104,7 +106,7 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnP
         forced = Kind.CATEGORICAL
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
-    verdict = decide(facts, request.named)
+    verdict = decide(facts, request.named, request.groups)
     why = verdict.why if facts.written is None or not verdict.kind.numeric else _why_written(facts, verdict.why)
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
@@ -170,8 +172,8 @@ def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Column
     return replace(plan, field=replace(plan.field, declared=True), guessed=facts.key in request.guessed)
 
 
-def decide(facts: Facts, named: bool) -> Verdict:
-    """The kind of a column that its owner has said nothing about."""
+def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
+    """The kind of a column that its owner has said nothing about; `groups` are its rows' classes."""
     if facts.different <= 1:
         return _constant(facts)
     if facts.cells is CellType.TRUTH:
@@ -184,7 +186,7 @@ def decide(facts: Facts, named: bool) -> Verdict:
         return Verdict(Kind.REAL, "dates or times")
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
-    return decide_numbers(facts, named)
+    return decide_numbers(facts, named, groups)
 
 
 def _constant(facts: Facts) -> Verdict:

@@ -13,6 +13,7 @@ from softcount.sources.in_memory import LOOK_WHOLE
 from softcount.table.cell_values import too_large
 from softcount.table.column_facts import number_facts
 from softcount.table.column_plan import LOOKED_AT, Anchor, ColumnPlan, anchor_of, anchors_of, log_anchor_of
+from softcount.table.levels_or_numbers import FEWEST, LEAST_ROWS
 from softcount.table.look import IGNORE, Request, keep_something, plan_of
 from softcount.table.number_kinds import is_few
 from softcount.table.schema import Field, Kind
@@ -37,10 +38,11 @@ def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
     """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
     plain = array.dtype.kind in "iu" and not request.words.numbers
     few = _few_levels(array[:LOOK_WHOLE]) if plain else {}
-    kinds = request.kinds
+    kinds, rows = request.kinds, min(len(array), LOOK_WHOLE)
     for place in {*kinds, *request.levels}:
         if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
             few.pop(place, None)
+    few = {place: x for place, x in few.items() if place in kinds or len(x) < FEWEST or rows < LEAST_ROWS}
     return [
         (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request)
         for place in range(array.shape[1])
@@ -73,9 +75,10 @@ def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
 
 def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[ColumnPlan, str]:
     cells = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
-    facts = number_facts(place, array[:LOOK_WHOLE, place].astype(np.float64), cells)
+    column = array[:LOOK_WHOLE, place].astype(np.float64)
     for mark in request.words.numbers:
-        facts = number_facts(place, facts.values[facts.values != mark], cells)  # type: ignore[index]
+        column[column == mark] = np.nan
+    facts = number_facts(place, column, cells)
     if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
         facts = replace(facts, different=2, only=None)
     return plan_of(facts, request)

@@ -11,11 +11,11 @@ import numpy as np
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, cell_type, flat
+from softcount.sources.arrow_columns import CellType, cell_type, filled, flat
 from softcount.sources.detect import open_source
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
-from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
 from softcount.table.cell_values import MissingWords
 from softcount.table.column_facts import Meant, facts_of
@@ -131,14 +131,20 @@ def _open(
     for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
         for key in set(keys).difference(source.keys):
             wording.refuse_unknown(source.keys, key, what)
-    request = replace(request, kinds={**source.kinds, **request.kinds})
+    request = replace(request, kinds={**source.kinds, **request.kinds}, groups=sides.labels)
     if isinstance(source, DenseSource):
         _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
         request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
+        if sides.target is not None:
+            classes = source.array[:LOOK_WHOLE, sides.target.key]
+            request = replace(request, groups=np.unique(classes, return_inverse=True)[1])
         plans, notes = look_dense(source.array, request)
         plans = [plan for plan in plans if plan.key not in apart]
     else:
-        plans, notes = look(source.head([key for key in source.keys if key not in apart]), request)
+        told = [] if sides.target is None else [sides.target.key]
+        first = dict(source.head([*(key for key in source.keys if key not in apart), *told]))
+        request = replace(request, groups=_coded(first.pop(told[0])) if told else request.groups)
+        plans, notes = look(first, request)
     if source.whys:  # documents know what they are without being looked at
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
@@ -147,6 +153,12 @@ def _open(
         raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
     said = (*source.notes, *notes)
     return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
+
+
+def _coded(column: Any) -> np.ndarray:
+    """Numbers for the values of a column of labels, -1 where there is none."""
+    labels = flat(column).dictionary_encode().indices
+    return filled(labels.cast("float64"), -1.0).astype(np.int64)
 
 
 def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:

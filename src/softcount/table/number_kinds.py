@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.sources import wording
+from softcount.table.levels_or_numbers import FEWEST, MOST, counted, gain_of_levels, may_be_numbers
 from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
@@ -39,20 +40,48 @@ class Verdict(NamedTuple):
     note: str = ""
 
 
-def decide_numbers(facts: Facts, named: bool) -> Verdict:
-    """The kind of a column of numbers that vary; only `named` ones may be identifiers."""
-    return _decide_whole(facts, named) if facts.whole else _decide_real(facts, "numbers with decimals")
+def decide_numbers(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
+    """The kind of a column of numbers that vary; only `named` ones may be identifiers. `groups` are rows' classes."""
+    return _decide_whole(facts, named, groups) if facts.whole else _decide_real(facts, "numbers with decimals")
 
 
-def _decide_whole(facts: Facts, named: bool) -> Verdict:
-    count, rows = facts.different, facts.known
-    if is_few(count, rows):
-        return Verdict(Kind.CATEGORICAL, f"whole numbers, {count} distinct")
-    if named and (is_run(facts) or has_identifier_name(facts.key)):
+def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
+    few = is_few(facts.different, facts.known)
+    identifier = named and (is_run(facts) or has_identifier_name(facts.key))
+    if identifier and not few:
         return _identifier(facts)
+    levels = Verdict(Kind.CATEGORICAL, f"whole numbers, {facts.different} distinct")
+    if identifier or not FEWEST <= facts.different <= MOST:
+        return levels if few else _as_numbers(facts)
+    return _by_rows_left_out(facts, levels if few else None, groups)
+
+
+def _as_numbers(facts: Facts) -> Verdict:
     if _varies_as_counts(facts.key, facts.values):
         return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
-    return _decide_real(facts, f"whole numbers, {count} distinct")
+    return _decide_real(facts, f"whole numbers, {facts.different} distinct")
+
+
+def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
+    """`levels` where a rule of thumb says so, else numbers, unless rows left out are told better by the other.
+
+    Where no classes are known numbers stay numbers: what makes levels of them may be classes to be found. Levels do not
+    become amounts, which told digits and Titanic worse than levels did, whatever one column alone had promised.
+    """
+    assert facts.values is not None
+    known = None if groups is None or facts.there is None else groups[: facts.rows][facts.there]
+    asked = counted(facts.values, known) if levels is not None or known is not None else None
+    if asked is None or (levels is not None and not may_be_numbers(asked[1])):
+        return levels or _as_numbers(facts)
+    numbers = _as_numbers(facts)
+    if levels is not None and numbers.kind in (Kind.AMOUNT, Kind.POSITIVE):
+        return levels
+    gain = gain_of_levels(*asked, numbers.kind)
+    if levels is None and gain.of_levels:
+        return Verdict(Kind.CATEGORICAL, f"whole numbers, {facts.different} distinct: told better as levels")
+    if levels is not None and gain.of_numbers:
+        return numbers._replace(why=f"{numbers.why}: told better as numbers")
+    return levels or numbers
 
 
 def _identifier(facts: Facts) -> Verdict:
