@@ -95,7 +95,7 @@ def test_a_mixture_per_class_is_bayes_rule_over_the_densities_of_the_classes() -
         joint.append(np.log(share * density.sum(axis=1)))
     np.testing.assert_allclose(model.joint(columns), np.transpose(joint), rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(columns).sum(axis=1), 1.0, rtol=1e-12)
-    assert (model.predict_proba(columns).argmax(axis=1) == labels).mean() > 0.95  # naive Bayes is right half of the time
+    assert (model.predict_proba(columns).argmax(axis=1) == labels).mean() > 0.95  # naive Bayes: half
 
 
 def test_a_level_that_one_class_has_alone_is_a_level_to_all_mixtures() -> None:
