@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,18 +81,21 @@ def machine() -> str:
 
 
 def main() -> int:
+    """Print the tables of every suite; of a single one nothing else, what it took and the machine as errors are."""
     asked = arguments()
-    here = f"{machine()}; best of {asked.rounds}"
-    print(f"{here}\n", flush=True)
+    logging.getLogger("softcount").setLevel(logging.ERROR)  # that loops are compiled
+    here, names = f"{machine()}; best of {asked.rounds}", chosen(asked)
+    tell = partial(print, file=sys.stdout if len(names) > 1 else sys.stderr, flush=True)
+    tell(f"{here}\n")
     found: dict[str, list[Result]] = {}
-    for name in chosen(asked):
+    for name in names:
         begun = time.perf_counter()
+        tell(f"### {name}: {SUITES[name.partition('/')[0]]}\n")
         found[name] = list(results(name, asked.rounds))
-        took = time.perf_counter() - begun
-        title = f"### {name}: {SUITES[name.partition('/')[0]]}"
-        print(f"{title}\n\n{tables(found[name])}\n\n({took:.0f} s)\n", flush=True)
+        print(tables(found[name]), flush=True)
+        tell(f"\n({time.perf_counter() - begun:.0f} s)\n")
     every: list[Any] = [result for results in found.values() for result in results if result.met is not None]
-    print(f"{sum(result.met for result in every)} of {len(every)} targets met")
+    tell(f"{sum(result.met for result in every)} of {len(every)} targets met")
     if asked.json is not None:
         facts = {name: [result.facts() for result in results] for name, results in found.items()}
         asked.json.write_text(json.dumps({"machine": here, "results": facts}, indent=1) + "\n")

@@ -81,7 +81,8 @@ def run(rounds: int) -> Iterator[Ratio | Bound]:
                 "peer": lambda threads: peer["run"](*where, threads),  # type: ignore[operator]
                 "read": lambda threads: read_all(Path(made)),
             },
-            min(rounds, 3),
+            rounds,
+            alone=["peer", "read"],
         )
         for threads in (1, 2):
             yield Ratio(

@@ -82,7 +82,12 @@ def run(rounds: int) -> Iterator[Ratio | Bound]:
                 f"{name} long": peer(steps, kind, PEER_LONG, way),
             }
             turns = rounds if targets else 1
-            yield from ratios(work, per_iteration(race(contestants, turns), name), name, targets)
+            yield from ratios(
+                work,
+                per_iteration(race(contestants, turns, alone=[f"{name} short", f"{name} long"]), name),
+                name,
+                targets,
+            )
         yield from decoded(steps, kind, rounds)
     yield remembered()
 
@@ -98,7 +103,7 @@ def decoded(steps: np.ndarray, kind: str, rounds: int) -> Iterator[Ratio]:
         return mine.set_params(n_jobs=threads).predict(sequences)
 
     contestants = {"ours": by_us, USUAL: lambda threads: theirs.decode(steps[:, None], LENGTHS)}
-    yield from ratios(f"Viterbi paths of the same, {kind}", race(contestants, rounds), USUAL, (5, 5))
+    yield from ratios(f"Viterbi paths of the same, {kind}", race(contestants, rounds, alone=[USUAL]), USUAL, (5, 5))
 
 
 def remembered() -> Bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 THREADS = (1, 2)
-LONG_ENOUGH = 12.0
+LONG_ENOUGH = 6.0
 """Seconds after which a race ends early, once every contestant has been timed: what takes long varies less."""
-SLOW = 3.0
+SLOW = 2.0
 """Seconds of one go of a peer's that need no second."""
 BLOCK = 32_768
 """Rows that one thread reads or multiplies at a time when the limit is measured."""
@@ -174,12 +174,15 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def race(contestants: Mapping[str, Run], rounds: int, threads: Sequence[int] = THREADS) -> Best:
+def race(
+    contestants: Mapping[str, Run], rounds: int, threads: Sequence[int] = THREADS, alone: Collection[str] = ()
+) -> Best:
     """The least seconds of each contestant on each number of threads.
 
     All take turns within a round, so that what else the machine is doing hits all of them; the round before the first
     is not counted, because it compiles, loads and touches memory for the first time. BLAS gets as many threads.
     What takes long of others than ours is done once, in that round: it varies little, and loading is little of it.
+    Those `alone` have no use for a second thread: their time on the first number of threads stands for the others.
     """
     best: Best = {}
     slow: set[tuple[str, int]] = set()
@@ -190,14 +193,14 @@ def race(contestants: Mapping[str, Run], rounds: int, threads: Sequence[int] = T
         for count in threads:
             with threadpool_limits(count):
                 for name, run in contestants.items():
-                    if (name, count) in slow:
+                    if (name, count) in slow or (name in alone and count != threads[0]):
                         continue
                     took = seconds(lambda run=run, count=count: run(count))  # type: ignore[misc]
                     if not turn and took > SLOW and not name.startswith("ours"):
                         slow.add((name, count))
                     if turn or (name, count) in slow:
                         best[name, count] = min(took, best.get((name, count), np.inf))
-    return best
+    return best | {(name, count): best[name, threads[0]] for name in alone for count in threads}
 
 
 def in_blocks(work: Callable[[int, int], object], rows: int, threads: int) -> None:

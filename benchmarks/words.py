@@ -48,7 +48,8 @@ def run(rounds: int) -> Iterator[Ratio | Bound]:
             "peer": lambda threads: CountVectorizer().fit_transform(texts),
             "scan": read(np.frombuffer("".join(texts).encode(), dtype=np.uint8)),
         },
-        min(rounds, 4),
+        rounds,
+        alone=["peer"],
     )
     for threads in THREADS:
         yield Ratio(
