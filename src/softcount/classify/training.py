@@ -76,9 +76,8 @@ class Training:
         divides the classes, and within a row of it every border does.
         """
         before = self.synergy
-        beside = {number: self._beside(number, before[number]) for number in numbers if number in before}
-        told = {number: points for number, points in beside.items() if points is not None}
-        edges = zip(told, by_class_each(list(told.values())), strict=True)
+        told = [number for number in numbers if number in before and self._is_partner(*before[number])]
+        edges = zip(told, by_class_each(self._beside(number, before[number][0]) for number in told), strict=True)
         kept = {number: own for number, own in edges if 0 < len(own) <= MOST_EDGES}
         tried = self._cut_at(kept)
         if tried is self or not tried.countable:
@@ -87,12 +86,13 @@ class Training:
         found = self._cut_at({k: own for k, own in kept.items() if k in after and after[k][1] > before[k][1]})
         return found if found.countable else self
 
-    def _beside(self, number: int, partner: tuple[int, float]) -> PointTable | None:
-        """Values by class and interval of the partner; None if both together tell no more than each alone."""
-        place, told = partner
+    def _is_partner(self, place: int, told: float) -> bool:
+        """Whether a column tells more together with another, and has not too many intervals to be looked at so."""
+        return told > 0 and self.cuts.sizes[place] * self.classes <= MOST_JOINT
+
+    def _beside(self, number: int, place: int) -> PointTable:
+        """Values by class and interval of the partner."""
         column, beside = self.rows.numbers[:, number], self.codes[:, place]
-        if told <= 0 or self.cuts.sizes[place] * self.classes > MOST_JOINT:
-            return None
         known = np.flatnonzero(~np.isnan(column) & (beside > 0))
         joint = (beside[known] - 1) * self.classes + self.labels[known]
         return PointTable.of(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -96,10 +96,17 @@ class PointTable(NamedTuple):
         return cls(distinct, counts.reshape(-1, classes))
 
 
-def by_class_each(columns: Sequence[PointTable]) -> list[np.ndarray]:
-    """The same for each of several columns."""
+def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
+    """The same for each of several columns, which may be made one after another: of each the values are kept."""
+    distinct: list[np.ndarray] = []
+
+    def counts() -> Iterator[np.ndarray]:
+        for own in columns:
+            distinct.append(own.distinct)
+            yield own.counts
+
     found = []
-    for (values, _), places in zip(columns, class_places_each([own.counts for own in columns]), strict=True):
+    for places, values in zip(class_places_each(counts()), distinct, strict=True):
         low, high = values[places - 1], values[places]
         found.append(low + (high - low) / 2)
     return found
@@ -111,20 +118,20 @@ def class_places(counts: np.ndarray) -> np.ndarray:
 
 
 AT_ONCE = 1 << 16
-"""Points times classes of the tables that are looked at together."""
+"""Points times classes of the tables, or of a part of one, that are looked at together."""
 
 
-def class_places_each(tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
     """The same for each of several tables."""
     found: list[np.ndarray] = []
     group: list[_RunningTotals] = []
-    for place, counts in enumerate(tables):
+    for counts in tables:
         group.append(_RunningTotals.of(counts))
         most = max(own.below.shape[1] for own in group)
-        if place + 1 == len(tables) or most * sum(len(own.below) for own in group) >= AT_ONCE:
+        if most * sum(len(own.below) for own in group) >= AT_ONCE:
             found += _cut_together(group)
             group = []
-    return found
+    return found + (_cut_together(group) if group else [])
 
 
 class _RunningTotals(NamedTuple):
@@ -171,14 +178,21 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
     first = np.cumsum(sizes) - sizes
     part = np.repeat(np.arange(len(start)), sizes)
     places = np.arange(len(part)) + (start + 1 - first)[part]
-    # running totals of any weights: what is left of nothing may be a little less
-    left = np.maximum(below[places] - below[start][part], 0.0)
-    right = np.maximum(below[stop][part] - below[places], 0.0)
-    within = _entropy(left) + _entropy(right)
+    within, step = np.empty(len(part)), max(1, AT_ONCE // below.shape[1])
+    for at in range(0, len(part), step):
+        own = slice(at, at + step)
+        within[own] = sum(map(_entropy, _sides(below, start[part[own]], places[own], stop[part[own]])))
     least = np.flatnonzero(within == np.minimum.reduceat(within, first)[part])
     best = least[np.searchsorted(part[least], np.arange(len(start)))]  # the first of them
-    worth = _worth(left[best], right[best])
+    worth = _worth(*_sides(below, start, places[best], stop))
     return start[worth], stop[worth], places[best][worth]
+
+
+def _sides(below: np.ndarray, start: np.ndarray, at: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is left and right of places between others."""
+    middle = below[at]
+    # running totals of any weights: what is left of nothing may be a little less
+    return np.maximum(middle - below[start], 0.0), np.maximum(below[stop] - middle, 0.0)
 
 
 def _entropy(counts: np.ndarray) -> np.ndarray:
