@@ -140,7 +140,6 @@ def test_every_family_is_exported_and_agrees_or_is_refused_by_name(example: Exam
 
 def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(next(e for e in EXAMPLES if e.title == "normal"), "mean")
-    monkeypatch.setattr("softcount.export.density_formulas.HALF_LOG_2PI", 1.0)
     monkeypatch.setitem(
         __import__("softcount.export.density_formulas", fromlist=["SINGLE"]).SINGLE,
         "normal",
@@ -356,15 +355,22 @@ def test_weights_of_columns_and_of_features_are_exported(people: Any) -> None:
     assert difference(sc.NaiveBayes(weights="columns", estimate="ml").fit(table, said)) <= CLOSE
 
 
-def test_classifiers_that_are_sums_are_exported_and_others_refused() -> None:
-    from sklearn.datasets import load_wine
+def test_rows_with_holes_in_a_block_are_scored_by_elimination() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6))
+    X[::2] += 1.0
+    for estimate in ("mean", "predictive"):
+        model = sc.NaiveBayes(kinds={tuple(range(6)): "multinormal"}, estimate=estimate).fit(X, ["a", "b"] * 30)
+        assert as_sql(model, "sqlite", "rows", ())[1].rows == 1_000 and difference(model) <= CLOSE
 
-    X, y = iris()
-    assert difference(sc.Classifier().fit(X, y)) <= CLOSE
-    wine = sc.Classifier().fit(*load_wine(return_X_y=True))
-    assert "averaged stars" in wine.fitted_.pool.names
-    with pytest.raises(sc.DataError, match="averaged stars, which is no sum over columns"):
-        wine.to_sql()
+
+def test_a_block_that_is_too_large_for_holes_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 45))
+    X[::2] += 0.3
+    model = sc.NaiveBayes(kinds={tuple(range(45)): "multinormal"}).fit(X, ["a", "b"] * 200)
+    _, check = as_sql(model, "sqlite", "rows", ())
+    assert 500 <= check.rows < 1_000 and "without a class" in str(check)
 
 
 def test_mixtures_are_exported() -> None:

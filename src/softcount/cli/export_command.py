@@ -22,8 +22,8 @@ probability of each, as `softcount predict` does; --keep has columns of the tabl
 and levels never seen, are taken as the model takes them.
 
 What is exported is first run on 1,000 rows drawn from the model, and the largest difference is said; where the two
-differ by more than rounding nothing is written. Naive Bayes, mixtures, k-means, and classifiers that are sums over
-columns can be exported; a column whose density no such program can compute is named."""
+differ by more than rounding nothing is written. Naive Bayes, mixtures, k-means and classifiers can be exported; a
+column whose density no such program can compute is named."""
 
 
 @click.command("export", epilog=EPILOG, short_help="Write a model for other programs.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 
+from softcount.export.block_formulas import block_formula
 from softcount.export.formulas import (
     Cell,
     Choose,
@@ -24,17 +24,14 @@ from softcount.export.formulas import (
     log,
     log1p,
     log_sum,
+    there,
     total,
 )  # fmt: skip
-from softcount.families.setting import CLAMPED, ClosedForm
-from softcount.numerics.late_scipy import gammaln
+from softcount.families.setting import ClosedForm
 from softcount.table.schema import Key
 
-HALF_LOG_2PI = 0.9189385332046727
 ENDLESS = 1e300
 """Degrees of freedom from which Student's t is normal to the last digit."""
-MOST_PATTERNS = 16
-"""Patterns of holes in a correlated block that are written out; of more columns, rows with holes are impossible."""
 SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 
 Sizes = tuple[int, ...]
@@ -146,47 +143,11 @@ def _sum(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
 def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     hits, trials = Cell(keys[0]), Cell(keys[1])
     found = (trials - hits) * formula(form["failure"]) + hits * formula(form["success"])
-    return Choose(_there(keys), found, formula(0.0))
+    return Choose(there(keys), found, formula(0.0))
 
 
 def _block(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     return block_formula(form, keys, [Cell(key) for key in keys])
-
-
-def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    """Numbers made of these columns as one block: of whole rows, and of every pattern of holes where they are few."""
-    found: Formula = Choose(tuple(map(Missing, keys)), formula(0.0), formula(CLAMPED))
-    for holes in sorted(product((False, True), repeat=len(keys)), key=sum, reverse=True) if _few(keys) else [()]:
-        present = [place for place in range(len(keys)) if not (holes and holes[place])]
-        if present:
-            there = _there(tuple(keys[j] for j in present))
-            found = Choose(there, _block_density(form, values, present), found)
-    return found
-
-
-def _few(keys: tuple[Key, ...]) -> bool:
-    return bool(2 ** len(keys) <= MOST_PATTERNS)
-
-
-def _there(keys: tuple[Key, ...]) -> tuple[Missing, ...]:
-    return tuple(Missing(key, wanted=False) for key in keys)
-
-
-def _block_density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:
-    mean, covariance = form["mean"][:, present], form["covariance"][:, present][:, :, present]
-    d, stretch = len(present), form.get("spread", np.ones(len(mean)))
-    unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
-    turn = np.linalg.solve(root, np.broadcast_to(np.eye(d), root.shape))
-    offs = [(values[place] - mean[:, j]) / unit[:, j] for j, place in enumerate(present)]
-    lines = [total([offs[j] * turn[:, i, j] for j in range(i + 1)]) for i in range(d)]
-    distance = total([line * line for line in lines])
-    log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
-    if "freedom" not in form:
-        return formula(-log_det - d * HALF_LOG_2PI) - distance * 0.5
-    freedom: np.ndarray = form["freedom"]
-    top = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - 0.5 * d * np.log(freedom * np.pi * stretch)
-    return formula(top - log_det) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + d))
 
 
 SEVERAL: dict[str, Callable[[ClosedForm, tuple[Key, ...], Sizes], Formula]] = {

@@ -40,12 +40,13 @@ class ExportCheck:
     rows: int
     difference: float
     otherwise: int
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         apart = f"probabilities differ by at most {self.difference:.1e}" if np.isfinite(self.difference) else ""
         told = "every row has the same class" if not self.otherwise else f"{self.otherwise:,} rows have another class"
         said = ", ".join(part for part in (apart, told) if part)
-        return f"checked on {self.rows:,} rows drawn from the model, by {self.where}: {said}"
+        return f"checked on {self.rows:,} rows drawn from the model, by {self.where}: {'; '.join((said, *self.notes))}"
 
 
 def drawn_rows(model: Fitted) -> DrawnRows:
@@ -55,8 +56,10 @@ def drawn_rows(model: Fitted) -> DrawnRows:
     for key, cells in columns.items():
         if not model.schema[key].kind.numeric and all(isinstance(x, str) for x in cells if x is not None):
             cells[-1] = UNSEEN
+    # An array has a column for what is left out, too.
+    whole = {spec.key: columns.get(spec.key, [None] * ROWS) for spec in model.schema.fields}
     with Threads(1) as threads:
-        proba = model.proba(model.table(columns), threads)
+        proba = model.proba(model.table(whole), threads)
     return DrawnRows(columns, proba, proba.argmax(axis=1))
 
 
@@ -105,4 +108,4 @@ def compared(
             f"{otherwise} of {len(places)} rows have another class), so it was not written. "
             "Columns with offsets beyond 1e10 of their spread lose their digits elsewhere."
         )
-    return ExportCheck(where, int(scored.sum()), difference, otherwise)
+    return ExportCheck(where, int(scored.sum()), difference, otherwise, plan.notes)

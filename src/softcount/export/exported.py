@@ -25,7 +25,7 @@ def plan_of(model: Any) -> ScoringPlan:
     """The plan of a fitted model; what is no sum over columns is refused."""
     if not isinstance(model, Fitted) or not isinstance(model.model, Star):
         raise DataError(
-            "only models that add up what each column says can be exported: naive Bayes, mixtures, k-means and some "
+            "only models that add up what each column says can be exported: naive Bayes, mixtures, k-means and "
             "classifiers; networks, chains and hidden states cannot."
         )
     return scoring_plan(model) if model.pool is None else pool_plan(model)

@@ -6,8 +6,7 @@ and tables that are looked up by a code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -51,10 +50,20 @@ class Cell(Formula):
 
 @dataclass(frozen=True, eq=False)
 class Apply(Formula):
-    """An operation on one formula or two; "exp" is of nothing above 0, and of what is far below it nothing."""
+    """An operation on one formula or two, or the largest of several.
+
+    "exp" is of nothing above 0, and of what is far below it nothing.
+    """
 
     operation: Operation
     parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Once(Formula):
+    """A formula that others ask for several times, and that is computed once, for every row whatever it holds."""
+
+    of: Formula
 
 
 class Test:
@@ -67,6 +76,11 @@ class Missing(Test):
 
     key: Key
     wanted: bool = True
+
+
+def there(keys: Sequence[Key]) -> tuple[Missing, ...]:
+    """That none of these cells is missing."""
+    return tuple(Missing(key, wanted=False) for key in keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +129,13 @@ class CombinedCode(Code):
     sizes: tuple[int, ...]
 
 
+def code_key(code: Code) -> Hashable:
+    """What makes two codes the same."""
+    if isinstance(code, IntervalCode):
+        return (code.key, code.edges.tobytes())
+    return (*map(code_key, code.codes), code.sizes) if isinstance(code, CombinedCode) else code
+
+
 @dataclass(frozen=True, eq=False)
 class LookUp(Formula):
     """A row of a (codes x groups) table."""
@@ -137,7 +158,7 @@ def log(of: Formula) -> Formula:
 
 def largest(parts: Sequence[Formula]) -> Formula:
     """The largest of several."""
-    return reduce(lambda a, b: Apply("largest", (a, b)), parts)
+    return Apply("largest", tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 def smallest(one: Formula, other: Any) -> Formula:
@@ -157,6 +178,67 @@ def total(parts: Sequence[Formula]) -> Formula:
         return parts[0]
     middle = len(parts) // 2
     return total(parts[:middle]) + total(parts[middle:])
+
+
+def summands(of: Formula) -> Iterator[Formula]:
+    """What a sum adds up; what is none, by itself."""
+    if isinstance(of, Apply) and of.operation == "add":
+        for part in of.parts:
+            yield from summands(part)
+    else:
+        yield of
+
+
+def gathered(terms: Sequence[Formula]) -> list[Formula]:
+    """Terms of the same sum, tables of the same code and numbers that are known being one each."""
+    tables: dict[Hashable, list[LookUp]] = {}
+    numbers: list[np.ndarray] = []
+    others: list[Formula] = []
+    for term in terms:
+        if isinstance(term, LookUp):
+            tables.setdefault(code_key(term.code), []).append(term)
+        elif isinstance(term, GroupNumbers):
+            numbers.append(term.values)
+        else:
+            others.append(term)
+    looked = [LookUp(own[0].code, clamped(np.sum([one.table for one in own], axis=0))) for own in tables.values()]
+    return [formula(sum(numbers, np.zeros(1))), *looked, *others]
+
+
+def walked(of: Formula | Test) -> Iterator[Formula | Test]:
+    """A formula and all it is made of; what is computed once by its name alone."""
+    yield of
+    inside: tuple[Formula | Test, ...] = ()
+    if isinstance(of, Apply):
+        inside = of.parts
+    elif isinstance(of, Choose):
+        inside = (*of.tests, of.then, of.otherwise)
+    elif isinstance(of, Compare):
+        inside = (of.left, of.right)
+    for part in inside:
+        yield from walked(part)
+
+
+def stages(terms: Sequence[Formula]) -> list[list[Once]]:
+    """What is computed once: those that need no other, then those that need only these, and so on."""
+    levels: dict[int, int] = {}
+    found: list[list[Once]] = []
+
+    def place(of: Formula) -> int:
+        below = (visit(part) for part in walked(of) if isinstance(part, Once))
+        return max(below, default=0)
+
+    def visit(one: Once) -> int:
+        if id(one) not in levels:
+            level = place(one.of)
+            levels[id(one)] = level + 1
+            found.extend([] for _ in range(level + 1 - len(found)))
+            found[level].append(one)
+        return levels[id(one)]
+
+    for term in terms:
+        place(term)
+    return found
 
 
 def depth(of: Formula) -> int:

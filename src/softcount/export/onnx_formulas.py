@@ -21,7 +21,9 @@ from softcount.export.formulas import (
     LevelCode,
     LookUp,
     Missing,
+    Once,
     Test,
+    code_key,
 )  # fmt: skip
 from softcount.export.scoring_plan import InputColumn
 from softcount.sources.arrow_columns import number_words
@@ -135,6 +137,8 @@ class OnnxGraph:
             return self.known(of.values[None])
         if isinstance(of, Cell):
             return self.cell(of.key)
+        if isinstance(of, Once):
+            return self.written(of.of)
         if isinstance(of, LookUp):
             return self.node("Gather", self.known(of.table), self.flat(self.code(of.code)), axis=0)
         if isinstance(of, Choose):
@@ -155,6 +159,12 @@ class OnnxGraph:
 
     def code(self, code: Code) -> str:
         """A code's tensor of whole numbers, rows by one."""
+        key = ("code", code_key(code))
+        if key not in self.made:
+            self.made[key] = self._code(code)
+        return self.made[key]
+
+    def _code(self, code: Code) -> str:
         if isinstance(code, LevelCode):
             return self.level(code.key)
         if isinstance(code, IntervalCode):

@@ -10,13 +10,14 @@ from softcount import remedies
 from softcount.classify.conditional_fit import spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import column_keys, measured_count, number_count
-from softcount.classify.members import Additive, BlockAndTables, Member
+from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
 from softcount.errors import DataError
-from softcount.export.density_formulas import SINGLE, block_formula
+from softcount.export.block_formulas import block_formula, whole_rows_only
+from softcount.export.density_formulas import SINGLE
 from softcount.export.formulas import (
     Cell,
     Choose,
@@ -28,18 +29,20 @@ from softcount.export.formulas import (
     LookUp,
     Missing,
     formula,
+    gathered,
     largest,
     log,
     smallest,
 )  # fmt: skip
-from softcount.export.scoring_plan import ScoringPlan, input_columns
+from softcount.export.scoring_plan import ScoringPlan, blind_note, input_columns
+from softcount.export.star_formulas import star_mean, star_sums
 from softcount.fitted.fitted_model import Fitted
 from softcount.records import dataclass
 from softcount.table.schema import Key
 
 
 def pool_plan(model: Fitted) -> ScoringPlan:
-    """The plan of a classifier; refused where a member is no sum over columns and pairs of them."""
+    """The plan of a classifier: the terms of all its members, each times its weight."""
     assert model.pool is not None
     columns = PoolColumns(column_keys(model.schema), number_count(model.schema))
     terms: list[Formula] = [formula(model.pool.bias)]
@@ -47,7 +50,14 @@ def pool_plan(model: Fitted) -> ScoringPlan:
         terms += _member_terms(columns, name, member, weight)
     measured = measured_count(model.schema)
     inputs = input_columns(model, columns.keys, columns.keys[measured : columns.numbers])
-    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
+    blocks = [member for member in model.pool.members if isinstance(member, BlockAndTables)]
+    notes = [blind_note(columns.of(one.columns)) for one in blocks if _blind(one)]
+    whole = tuple(gathered(terms))
+    return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration, notes=tuple(notes))
+
+
+def _blind(member: BlockAndTables) -> bool:
+    return isinstance(member.block, ShrunkBlock) and whole_rows_only(*member.block.means.shape)
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,10 @@ class PoolColumns:
 
     keys: tuple[Key, ...]
     numbers: int
+
+    def of(self, places: np.ndarray) -> tuple[Key, ...]:
+        """The keys of some columns."""
+        return tuple(self.keys[place] for place in places.tolist())
 
     def code(self, column: int, cuts: CutColumns) -> Code:
         """The code of a column: its interval, or its level."""
@@ -86,10 +100,16 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
         return _additive(columns, member, weight)
     if isinstance(member, BlockAndTables):
         return _block_and_tables(columns, member, weight)
+    if isinstance(member, StarsOfCuts):
+        return [star_mean(star_sums(member.stars, _codes(columns, member)), member.stars.shares) * weight]
     raise DataError(
-        f"the classifier tells classes by {name}, which is no sum over columns: it cannot be exported. "
+        f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
     )
+
+
+def _codes(columns: PoolColumns, member: StarsOfCuts) -> list[Code]:
+    return [columns.code(column, member.cuts) for (column,) in member.stars.terms.columns]
 
 
 def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[Formula]:
@@ -104,7 +124,7 @@ def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[For
 
 def _block_and_tables(columns: PoolColumns, member: BlockAndTables, weight: float) -> list[Formula]:
     found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
-    keys = tuple(columns.keys[column] for column in member.columns.tolist())
+    keys = columns.of(member.columns)
     cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
     if isinstance(member.block, ShrunkBlock):
         form = {"mean": member.block.means, "covariance": member.block.covariances}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,10 @@ from softcount.export.formulas import (
     LevelCode,
     LookUp,
     Missing,
+    Once,
     Test,
+    code_key,
+    walked,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan
 from softcount.records import dataclass
@@ -41,22 +45,29 @@ def sqlglot_expressions() -> Any:
     return expressions
 
 
+def digits(value: float) -> str:
+    """A number in all its digits, with an exponent so that no dialect takes it for a decimal.
+
+    >>> digits(-0.2), digits(12.0), digits(1e22)
+    ('-2e-1', '1.2e1', '1e22')
+    """
+    mantissa, _, exponent = repr(float(value)).partition("e")
+    whole, _, part = mantissa.lstrip("-").partition(".")
+    found = (whole + part).lstrip("0")
+    power = int(exponent or 0) + (len(whole) - 1 if whole != "0" else len(found) - len(part) - 1)
+    found = found.rstrip("0") or "0"
+    sign = "-" if mantissa[0] == "-" and found != "0" else ""
+    return f"{sign}{found[0]}{'.' + found[1:] if found[1:] else ''}e{power if found != '0' else 0}"
+
+
 def number(value: float) -> Any:
-    """A number in all its digits, with an exponent so that no dialect takes it for a decimal; the sign apart.
+    """The same as a literal; the sign apart.
 
     >>> number(-0.2).sql(), number(12.0).sql()
     ('-2e-1', '1.2e1')
     """
     exp = sqlglot_expressions()
-    mantissa, _, exponent = f"{abs(float(value)):.17e}".partition("e")
-    short = repr(abs(float(value)))
-    if "e" not in short and "inf" not in short:
-        digits = short.replace(".", "").lstrip("0").rstrip("0") or "0"
-        mantissa = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
-    else:
-        mantissa = short.partition("e")[0].removesuffix(".0")
-        exponent = short.partition("e")[2] or exponent
-    literal = exp.Literal.number(f"{mantissa}e{int(exponent)}")
+    literal = exp.Literal.number(digits(abs(float(value))))
     return exp.Neg(this=literal) if value < 0 else literal
 
 
@@ -74,10 +85,13 @@ def added(left: Any, right: Any) -> Any:
     return exp.Add(this=bracketed(left), expression=bracketed(right))
 
 
-def larger(left: Any, right: Any) -> Any:
-    """The larger of two."""
+def greatest(parts: Sequence[Any], dialect: str) -> Any:
+    """The largest of several, none of which is null where another is not."""
     exp = sqlglot_expressions()
-    return exp.Greatest(this=left, expressions=[right])
+    if len(parts) == 1:
+        return parts[0]
+    # Else nulls are looked for, which DuckDB passes over: twice the words at every level.
+    return exp.Greatest(this=parts[0], expressions=list(parts[1:]), ignore_nulls=dialect == "duckdb")
 
 
 def case_of(pairs: Iterable[tuple[Any, Any]], otherwise: Any = None, of: Any = None) -> Any:
@@ -125,38 +139,31 @@ def interval(of: Any, edges: Sequence[float], values: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class SqlNames:
-    """What cells, codes and tables are called in a query."""
+    """What cells, codes and tables are called in a query; a table with the column from which a look-up's begin."""
 
     cells: dict[Any, str]
     codes: dict[Any, str]
-    tables: dict[int, str]
+    tables: dict[int, tuple[str, int]]
+    sums: dict[int, str] = field(default_factory=dict)
+
+    def asked(self, of: Formula) -> set[str]:
+        """The columns that a formula is computed from, of which a sum has one for every group."""
+        found: set[str] = set()
+        for part in walked(of):
+            if isinstance(part, (Cell, Missing)):
+                found.add(self.cells[part.key])
+            elif isinstance(part, Once):
+                found.add(self.sums[id(part)])
+            elif isinstance(part, LookUp):
+                own = part.code
+                found |= {self.cells[own.key]} if isinstance(own, LevelCode) else set()
+                found |= {self.codes[code_key(code)] for code in single_codes(own)}
+        return found
 
 
-def code_key(code: Code) -> Any:
-    """What makes two codes of columns the same."""
-    return (code.key, code.edges.tobytes()) if isinstance(code, IntervalCode) else code
-
-
-def look_ups(of: Formula | Test) -> Iterator[LookUp]:
-    """The tables that a formula asks."""
-    if isinstance(of, LookUp):
-        yield of
-    elif isinstance(of, Apply):
-        for part in of.parts:
-            yield from look_ups(part)
-    elif isinstance(of, Choose):
-        for test in of.tests:
-            yield from look_ups(test)
-        yield from look_ups(of.then)
-        yield from look_ups(of.otherwise)
-    elif isinstance(of, Compare):
-        yield from look_ups(of.left)
-        yield from look_ups(of.right)
-
-
-def tables_of(terms: Iterable[Formula]) -> list[LookUp]:
-    """The different tables that formulas ask."""
-    return list({id(one): one for term in terms for one in look_ups(term)}.values())
+def look_ups(of: Formula) -> list[LookUp]:
+    """The tables that a formula asks, without those of sums that are computed before."""
+    return [part for part in walked(of) if isinstance(part, LookUp)]
 
 
 def single_codes(code: Code) -> Iterator[Code]:
@@ -171,8 +178,8 @@ def single_codes(code: Code) -> Iterator[Code]:
 class SqlFormulas:
     """Writes formulas for one group after the other."""
 
-    def __init__(self, names: SqlNames) -> None:
-        self.names, self.exp = names, sqlglot_expressions()
+    def __init__(self, names: SqlNames, dialect: str) -> None:
+        self.names, self.dialect, self.exp = names, dialect, sqlglot_expressions()
 
     def written(self, of: Formula, group: int) -> Any:
         """A formula's expression in one group."""
@@ -180,6 +187,8 @@ class SqlFormulas:
             return number(of.values[group if len(of.values) > 1 else 0])
         if isinstance(of, Cell):
             return self.exp.column(self.names.cells[of.key])
+        if isinstance(of, Once):
+            return self.exp.column(f"{self.names.sums[id(of)]}{group}")
         if isinstance(of, LookUp):
             return self._looked_up(of, group)
         if isinstance(of, Choose):
@@ -196,7 +205,7 @@ class SqlFormulas:
         if of.operation == "exp":
             return exponential(parts[0])
         if of.operation == "largest":
-            return larger(*parts)
+            return greatest(parts, self.dialect)
         left, right = map(bracketed, parts)
         if of.operation == "divide":
             return exp.Div(this=left, expression=right, typed=True, safe=False)
@@ -214,7 +223,8 @@ class SqlFormulas:
 
     def _looked_up(self, of: LookUp, group: int) -> Any:
         exp = self.exp
-        found = exp.column(f"g{group}", table=self.names.tables[id(of)])
+        table, first = self.names.tables[id(of)]
+        found = exp.column(f"g{first + group}", table=table)
         if not isinstance(of.code, LevelCode):
             return found
         missing, unseen = of.table[0, group], of.table[-1, group]

@@ -1,0 +1,127 @@
+"""Correlated blocks of numbers as formulas: missing ones are integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from softcount.export.formulas import (
+    Choose,
+    Compare,
+    Formula,
+    GroupNumbers,
+    Missing,
+    Once,
+    formula,
+    log,
+    log1p,
+    there,
+    total,
+)  # fmt: skip
+from softcount.families.setting import ClosedForm
+from softcount.numerics.late_scipy import gammaln
+from softcount.table.schema import Key
+
+HALF_LOG_2PI = 0.9189385332046727
+MOST_PATTERNS = 16
+"""Patterns of holes in a block that are written out."""
+MOST_KEPT = 1_000
+"""Numbers of a row that are kept in between where holes are found by elimination: databases have room for 1,664."""
+
+NOWHERE = GroupNumbers(np.array([-1e250]))
+"""What is impossible, whatever weight a block has."""
+
+
+def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    """Numbers made of these columns as one block."""
+    if 2 ** len(keys) <= MOST_PATTERNS:
+        return _by_patterns(form, keys, values)
+    if not whole_rows_only(len(form["mean"]), len(keys)):
+        return _eliminated(form, keys, values)
+    found: Formula = Choose(tuple(map(Missing, keys)), formula(0.0), NOWHERE)
+    return Choose(there(keys), _density(form, values, list(range(len(keys)))), found)
+
+
+def whole_rows_only(groups: int, columns: int) -> bool:
+    """Whether a block is so large that rows with holes in it are scored nowhere else."""
+    return 2**columns > MOST_PATTERNS and groups * columns * (columns + 3) // 2 > MOST_KEPT
+
+
+def _by_patterns(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    found: Formula = formula(0.0)
+    for holes in sorted(product((False, True), repeat=len(keys)), key=sum, reverse=True):
+        present = [place for place, hole in enumerate(holes) if not hole]
+        if present:
+            found = Choose(there([keys[place] for place in present]), _density(form, values, present), found)
+    return found
+
+
+def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:
+    """The density of some numbers that are all there."""
+    mean, covariance = form["mean"][:, present], form["covariance"][:, present][:, :, present]
+    unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
+    turn = np.linalg.solve(root, np.broadcast_to(np.eye(len(present)), root.shape))
+    offs = [(values[place] - mean[:, j]) / unit[:, j] for j, place in enumerate(present)]
+    lines = [total([offs[j] * turn[:, i, j] for j in range(i + 1)]) for i in range(len(present))]
+    distance = total([line * line for line in lines])
+    log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
+    return _at(form, len(present), distance) - formula(log_det)
+
+
+def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
+    """The density of so many numbers at a squared distance, where the covariance has determinant one."""
+    if "freedom" not in form:
+        return formula(-present * HALF_LOG_2PI) - distance * 0.5
+    freedom: np.ndarray = form["freedom"]
+    stretch = form.get("spread", np.ones(len(freedom)))
+    top = gammaln((freedom + present) / 2) - gammaln(freedom / 2) - 0.5 * present * np.log(freedom * np.pi * stretch)
+    return formula(top) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + present))
+
+
+def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    """The density of the numbers that are there, by eliminating one column after the other from the covariance.
+
+    A missing number has the variance one, depends on no other and is at its mean, so that it adds nothing.
+    """
+    unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
+    covariance = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
+    columns = range(len(keys))
+    offs: list[Formula] = [
+        Once(Choose((Missing(key),), formula(0.0), (value - form["mean"][:, j]) / unit[:, j]))
+        for j, (key, value) in enumerate(zip(keys, values, strict=True))
+    ]
+    rest: dict[tuple[int, int], Formula] = {
+        (i, j): Once(Choose(there([keys[i], keys[j]]), formula(covariance[:, i, j]), formula(float(i == j))))
+        for i in columns
+        for j in range(i + 1)
+    }
+    squares, pivots = [], []
+    for k in columns:
+        pivot, off = rest[k, k], offs[k]
+        squares.append(off * off / pivot)
+        pivots.append(log(pivot))
+        for i in range(k + 1, len(keys)):
+            share = rest[i, k] / pivot
+            offs[i] = Once(offs[i] - share * off)
+            for j in range(k + 1, i + 1):
+                rest[i, j] = Once(rest[i, j] - share * rest[j, k])
+    units = [Choose((Missing(key),), formula(0.0), formula(np.log(unit[:, j]))) for j, key in enumerate(keys)]
+    log_det = total(pivots) * 0.5 + total(units)
+    return _of_present(form, keys, Once(total(squares))) - log_det
+
+
+def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
+    """The density by how many numbers are there."""
+    present = Once(total([Choose((Missing(key),), formula(0.0), formula(1.0)) for key in keys]))
+
+    def between(least: int, most: int) -> Formula:
+        if least == most:
+            return _at(form, least, distance) if least else formula(0.0)
+        middle = (least + most) // 2
+        below = Compare("<", present, formula(middle + 0.5))
+        return Choose((below,), between(least, middle), between(middle + 1, most))
+
+    return between(0, len(keys))

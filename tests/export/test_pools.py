@@ -1,0 +1,105 @@
+"""Everything that a classifier may be made of, in databases and as a graph, against the library."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import softcount as sc
+from export.test_onnx import run as run_onnx
+from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
+from softcount.classify.encoded_rows import level_sizes, measured_count
+from softcount.classify.pool import Pool
+from softcount.classify.recipes import RECIPES
+from softcount.classify.training import Training
+from softcount.evaluate.known_rows import known_rows
+from softcount.export.exported import as_onnx, as_sql
+from softcount.run.threads import Threads
+
+
+def mixed(n: int = 240) -> tuple[Cells, np.ndarray]:
+    """Numbers of which two are positive, numbers of few values, levels as texts, numbers and truths; holes in all."""
+    rng = np.random.default_rng(3)
+    groups = rng.integers(0, 3, n)
+    numbers = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) + groups[:, None] * [1.0, 0.5, 0.0]
+    cells: Cells = {
+        "a": numbers[:, 0].tolist(),
+        "b": numbers[:, 1].tolist(),
+        "c": np.exp(numbers[:, 2]).tolist(),
+        "pay": np.exp(rng.normal(7 + groups, 0.5)).tolist(),
+        "age": (30 + 5 * groups + rng.integers(0, 30, n)).astype(float).tolist(),
+        "rooms": ((groups + rng.integers(0, 4, n)) % 5).tolist(),
+        "it's": np.array(["red", "blue", "n'one", "4"])[(groups + rng.integers(0, 3, n)) % 4].tolist(),
+        "own": (rng.random(n) < 0.3 + 0.2 * groups).tolist(),
+    }
+    for column in cells.values():
+        for hole in rng.integers(0, n, 25):
+            column[hole] = None
+    return cells, np.array(["x", "y", "z"])[groups]
+
+
+@pytest.fixture(scope="module")
+def asked() -> Cells:
+    """Rows as they are, with levels never seen, numbers far out, edges of intervals, and a row of nothing."""
+    cells = {name: list(column) for name, column in mixed()[0].items()}
+    cells["it's"][0], cells["rooms"][1], cells["a"][2], cells["pay"][3] = "new", 17, 1e6, 1e-9
+    for column in cells.values():
+        column[4] = None
+    return numbered(cells)
+
+
+@pytest.fixture(scope="module")
+def members() -> tuple[Any, dict[str, Any]]:
+    """A fitted classifier, and a member of every recipe learned from the same rows."""
+    cells, labels = mixed()
+    model = sc.Classifier(n_jobs=1).fit(pa.table(cells), labels)
+    fitted = model.fitted_
+    with Threads(1) as threads:
+        codes = np.searchsorted(["x", "y", "z"], labels).astype(np.int32)
+        known = known_rows(fitted, fitted.table(pa.table(cells), labels=codes), threads, ["x", "y", "z"])
+    sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
+    training = Training(known.rows, known.labels, known.weights, 3, sizes, measured)
+    made = {name: RECIPES[name].learned(training, RECIPES[name].settings(training)[:1]) for name in RECIPES}
+    return model, {name: next(iter(found)) for name, found in made.items()}
+
+
+def pooled(members: tuple[Any, dict[str, Any]], names: list[str]) -> Any:
+    model, found = members
+    weights = np.linspace(0.3, 0.6, len(names))
+    pool = Pool(tuple(names), tuple(found[name] for name in names), weights, np.array([0.1, 0.0, -0.2]))
+    model.fitted_ = replace(model.fitted_, pool=pool)
+    return model
+
+
+@pytest.mark.parametrize("names", [*([name] for name in RECIPES), list(RECIPES)], ids=", ".join)
+def test_every_member_of_a_pool_is_exported_and_agrees(members: Any, asked: Cells, names: list[str]) -> None:
+    model = pooled(members, names)
+    agrees(run_sqlite(asked, model), model, asked)
+    agrees(run_duckdb(asked, model), model, asked)
+    told, proba = run_onnx(model, asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sc.DataWarning)
+        table = pa.table({name: column for name, column in asked.items() if name != "row"})
+        assert np.abs(proba - model.predict_proba(table)).max() <= CLOSE
+        assert told.tolist() == model.predict(table).tolist()
+
+
+@pytest.mark.parametrize("parents", [None, "information"])
+def test_averaged_stars_are_exported(parents: str | None) -> None:
+    cells, labels = mixed()
+    model = sc.AveragedStars(parents=parents).fit(pa.table(cells), labels)
+    for check in (as_sql(model, "sqlite", "rows", ())[1], as_onnx(model)[1]):
+        assert check.rows == 1_000 and check.difference <= CLOSE and check.otherwise == 0
+
+
+def test_a_query_that_no_database_would_plan_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, labels = mixed()
+    model = sc.AveragedStars().fit(pa.table(cells), labels)
+    monkeypatch.setattr("softcount.export.sql_query.MOST_TABLES", 20)
+    with pytest.raises(sc.DataError, match=r"28 tables of [\d,]+ numbers.*Export it as ONNX"):
+        model.to_sql()
