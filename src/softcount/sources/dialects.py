@@ -24,6 +24,9 @@ HEAD = 1 << 20
 """Lines, and bytes at most, that are compared to find the delimiter."""
 
 UNNAMED = "Unnamed: 0"
+ORANGE_TYPES = {"d", "c", "s", "t", "discrete", "continuous", "string", "time"}
+ORANGE_ROLES = {"", "class", "meta", "ignore", "i", "m"}
+"""What stands in the second and third line of Orange's tables."""
 
 
 class Dialect(NamedTuple):
@@ -61,8 +64,26 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
                 "closed. Close it; double a quote inside a cell."
             )
         return None
-    first = FirstLine(_decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole)))
-    return _dialect(delimiter, skip, first, form)
+    names, below = _decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole))
+    note = _note_of_roles(names, below) if form.header is None and not form.names else None
+    if note is None:
+        return _dialect(delimiter, skip, FirstLine(names, below), form)
+    for _ in range(2):
+        skip = record_at(text, skip, delimiter.encode())[1]
+    found = _dialect(delimiter, skip, FirstLine(names, below[2:]), form)
+    return found._replace(notes=(*found.notes, note))
+
+
+def _note_of_roles(names: Sequence[str], below: Sequence[Sequence[str]]) -> str | None:
+    """What to say of a file that has three lines above its rows, as Orange writes them; None of others."""
+    if len(below) < 3 or not len(names) == len(below[0]) == len(below[1]):
+        return None
+    types, roles = below[:2]
+    if not set(types) <= ORANGE_TYPES or not set(roles) <= ORANGE_ROLES or set(below[2]) <= ORANGE_TYPES:
+        return None
+    target = [name for name, role in zip(names, roles, strict=True) if role == "class"]
+    named = f"; they name {wording.cell(target[0])} as the class" if target else ""
+    return f"the second and third line hold types and roles, as Orange writes them, and are left out{named}"
 
 
 def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
