@@ -37,11 +37,14 @@ class MixturePerClass:
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(self.seed).permutation(rows)[:MOST_ROWS])
         clusters = max(1, min(MOST_CLUSTERS, len(rows) // ROWS_A_CLUSTER))
-        return _UnderSchema(clusters, self.kinds, n_init=2, random_state=self.seed).under(schema).fit(X.take(rows))
+        mixture = _UnderSchema(clusters, self.kinds, n_init=2, random_state=self.seed).under(schema)
+        mixture.fit(X.take(rows))
+        return mixture
 
     def joint(self, X: Any) -> np.ndarray:
         """(rows x classes) log-density of each row and class together."""
-        return np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_]) + self.shares_
+        found = np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_])
+        return np.asarray(found + self.shares_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density of each row."""
@@ -50,11 +53,11 @@ class MixturePerClass:
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """(rows x classes) logarithms of the probability of every class."""
         joint = self.joint(X)
-        return np.asarray(joint - log_sum_exp(joint, axis=1)[:, None])
+        return np.asarray(joint - np.asarray(log_sum_exp(joint, axis=1))[:, None])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows x classes) probability of every class."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
 
 class _UnderSchema(Mixture):
