@@ -61,7 +61,7 @@ class Exponential(Totals):
                 f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is beyond all numbers."
                 " Count them in a smaller unit: multiply the column, by 1e100 say."
             )
-        return told | {"top": 1.0 / (told["whole"] * max(np.sqrt(setting.floor), SHORTEST))}
+        return told | {"top": 1.0 / (told["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return self.within({"rate": rows / np.maximum(total, SMALLEST)}, hyper)

@@ -185,13 +185,19 @@ class Multinormal(Family):
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
         rows, _, scatter = block_moments(stats.sum(0).spread(0))
         spread = scatter / np.maximum(rows, 1e-300)[..., None, None]
-        return self._narrow(params["covariance"], hyper) > self._narrow(spread, hyper)
+        whole = _narrow_directions(spread, self._unit(hyper), float(hyper["floor"]))
+        return self._narrow(params["covariance"], hyper) > whole
 
     def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        """How many directions of each covariance are as narrow as the floor."""
-        unit = np.sqrt(self._unit(hyper))
-        values = np.linalg.eigvalsh(covariance / (unit[:, None] * unit))
-        return np.asarray((values <= float(hyper["floor"]) * (1 + SLACK)).sum(axis=-1))
+        """How many directions of each covariance are as narrow as the floor.
+
+        Worked out once for the same covariances: a look at a race's spikes asks four times.
+        """
+        if getattr(_last, "covariance", None) is not covariance or _last.hyper is not hyper:
+            _last.narrow = _narrow_directions(covariance, self._unit(hyper), float(hyper["floor"]))
+            _last.covariance, _last.hyper = covariance, hyper
+        found: np.ndarray = _last.narrow
+        return found
 
     def rows_needed(self, setting: Setting) -> float:
         return {"full": len(setting.anchor) + 1.0, "diagonal": 2.0, "spherical": 2.0}.get(self.covariance, 0.0)
@@ -522,25 +528,33 @@ def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarr
     if flat.any():
         within = within + floor * flat[..., None] * np.eye(len(unit))
         covariance = within * outer
-    low = _below(within.reshape(-1, *within.shape[-2:]), floor).reshape(within.shape[:-2])
+    low = _below(within.reshape(-1, *within.shape[-2:]), (1.0 - SLACK) * floor).reshape(within.shape[:-2])
     if not low.any():
         return covariance
     values, vectors = np.linalg.eigh(within[low])
     some = int((values < floor).any(axis=0).sum())  # the least come first
     lacking, narrow = np.maximum(floor - values[:, :some], 0.0), vectors[..., :some]
-    # By einsum, not by a product: what BLAS rounds otherwise let the objective fall by 2e-7 at a floor.
-    clipped = within[low] + np.einsum("...ij,...j,...kj->...ik", narrow, lacking, narrow)
+    wider = narrow * np.sqrt(lacking)[:, None]  # the same from both sides: the product is symmetric to the last bit
+    clipped = within[low] + wider @ wider.swapaxes(-1, -2)
     moved = covariance.copy()
     moved[low] = clipped * np.broadcast_to(outer, covariance.shape)[low]
     return moved
 
 
-def _below(matrices: np.ndarray, floor: float) -> np.ndarray:
-    """Which matrices have an eigenvalue below the floor: a Cholesky factor tells in a tenth of the time.
+def _narrow_directions(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
+    """How many eigenvalues of each matrix are at the floor, in units of each column's whole spread."""
+    unit = np.sqrt(whole)
+    within = (covariance / (unit[:, None] * unit)).reshape(-1, *covariance.shape[-2:])
+    found, low = np.zeros(len(within), dtype=np.int64), _below(within, 2.0 * floor)
+    found[low] = (np.linalg.eigvalsh(within[low]) <= floor * (1 + SLACK)).sum(axis=-1)
+    return found.reshape(covariance.shape[:-2])
+
+
+def _below(matrices: np.ndarray, least: float) -> np.ndarray:
+    """Which matrices have an eigenvalue below this: a Cholesky factor tells in a tenth of the time.
 
     None is larger than the least number on the diagonal, which tells of a column that does not vary at once.
     """
-    least = (1.0 - SLACK) * floor
     low = np.diagonal(matrices, axis1=-2, axis2=-1).min(axis=-1) < least
     low[~low] = _rootless(matrices[~low] - least * np.eye(matrices.shape[-1]))
     return np.asarray(low)

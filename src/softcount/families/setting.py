@@ -45,7 +45,7 @@ class Setting:
     levels: Sequence[object] = ()
     anchor: np.ndarray = field(default_factory=lambda: np.zeros(1))
     scale: np.ndarray = field(default_factory=lambda: np.ones(1))
-    floor: float = 1e-12
+    floor: float | np.ndarray = 1e-12
     rounded: bool = False
     blank: Any = None
     written: CellForm | None = None

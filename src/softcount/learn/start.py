@@ -52,7 +52,7 @@ def _drawn_row(mass: np.ndarray, rng: np.random.Generator) -> int:
     """A row drawn by the steps of a rising mass; any row where it does not rise."""
     if not mass[-1] > 0:
         return int(rng.integers(len(mass)))
-    return min(int(np.searchsorted(mass, rng.random() * mass[-1], side="right")), len(mass) - 1)
+    return min(int(mass.searchsorted(rng.random() * mass[-1], side="right")), len(mass) - 1)
 
 
 def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int]:

@@ -11,6 +11,7 @@ from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
 from softcount.numerics.late_scipy import gammaln
+from softcount.numerics.triangles import inverse_of_lower
 from softcount.numerics.twofold import Twofold, two_sum
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
@@ -182,9 +183,14 @@ class Block(Stack):
         rows, holes = data
         if holes.any():
             return None
-        moved = (rows - self.units[0]) * self.units[1]
-        products = [moved[:, first : first + 1] * moved[:, first:] for first in range(moved.shape[1])]
-        return np.concatenate([np.ones((len(moved), 1)), moved, *products], axis=1)
+        moved = np.ascontiguousarray(((rows - self.units[0]) * self.units[1]).T)
+        d, n = moved.shape
+        features = np.empty((1 + d + d * (d + 1) // 2, n))
+        features[0], features[1 : d + 1], at = 1.0, moved, d + 1
+        for first in range(d):
+            np.multiply(moved[first], moved[first:], out=features[at : at + d - first])
+            at += d - first
+        return features.T
 
     @property
     def common(self) -> int | None:
@@ -197,7 +203,7 @@ class Block(Stack):
         unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
         lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))
         dets = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1) + np.log(unit).sum(axis=-1)
-        roots = np.linalg.inv(lower) / unit[..., None, :]
+        roots = inverse_of_lower(lower) / unit[..., None, :]
         return whole_product_form(mean, roots, np.log(self.units[1]).sum() - dets)
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
@@ -216,7 +222,7 @@ def densities(form: Form, units: np.ndarray) -> Densities:
     unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     lower = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
     dets = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
-    roots = np.ascontiguousarray(np.tril(np.linalg.inv(lower)) / unit[:, None, :])
+    roots = np.ascontiguousarray(inverse_of_lower(lower) / unit[:, None, :])
     eta = None if student else product_form(mean, unit, roots, np.log(scales).sum() - dets)
     return Densities(centres, np.ascontiguousarray(covariance), roots, dets, eta, student)
 

@@ -336,7 +336,7 @@ class Nodes:
 def _how_alike(node: Node, prior: Any, bundle: Bundle) -> Any:
     """What nodes must have in common for their hyperparameters to be worked out at once."""
     plain = isinstance(prior, (int, float, str)) and prior != "auto" and node.setting.blank is None
-    return (prior, node.setting.floor) if plain and not bundle.alone else node.key
+    return prior if plain and not bundle.alone else node.key
 
 
 def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
@@ -345,7 +345,8 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
         own = stats[nodes[0].key]
         return {nodes[0].key: node_hyper(nodes[0], prior, own.spread(0) if nodes[0].key == ROOT else own)}
     anchor, scale = (np.concatenate([getattr(x.setting, name) for x in nodes]) for name in ("anchor", "scale"))
-    setting = replace(nodes[0].setting, keys=tuple(x.key for x in nodes), anchor=anchor, scale=scale)
+    floor = np.array([x.setting.floor for x in nodes])
+    setting = replace(nodes[0].setting, keys=tuple(x.key for x in nodes), anchor=anchor, scale=scale, floor=floor)
     hyper = nodes[0].family.hyper(prior, stack([stats[x.key] for x in nodes], axis=1), setting)
     if per_level(nodes[0].family):
         return {x.key: hyper for x in nodes}

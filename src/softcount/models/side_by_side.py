@@ -30,7 +30,7 @@ Statistics = Mapping[Hashable, np.ndarray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductRows:
-    """Rows as features: a 1 for the class, then those of every stack, for any number of groups.
+    """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups.
 
     `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
     groups of a set share: they tell no groups apart, and their totals, which never change, are all that matters.
@@ -39,7 +39,6 @@ class ProductRows:
     stacks: tuple[Stack, ...]
     places: tuple[slice, ...]
     features: np.ndarray
-    upright: np.ndarray
     common: slice
     weights: np.ndarray
     base: float
@@ -60,8 +59,8 @@ class ProductRows:
         common = slice(int(ends[-1]), int(ends[-1]))
         if stacks[-1].common is not None:  # the last features, so that the others are in one piece
             common = slice(places[-1].start + stacks[-1].common, places[-1].stop)
-        features = np.concatenate([np.ones((len(weights), 1)), *parts], axis=1)
-        return cls(stacks, places, features, np.ascontiguousarray(features.T), common, weights, base, labels)
+        features = np.concatenate([np.ones((1, len(weights))), *(part.T for part in parts)])
+        return cls(stacks, places, features, common, weights, base, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,7 @@ class SideBySide:
     @property
     def work(self) -> int:
         """Cells that a pass multiplies for every set: rows times groups times the features that tell groups apart."""
-        return int(len(self.rows.features) * self.rows.common.start * self.model.groups)
+        return int(self.rows.features.shape[1] * self.rows.common.start * self.model.groups)
 
     # -- rows -> statistics -> parameters
 
@@ -108,13 +107,13 @@ class SideBySide:
     @cached_property
     def _common_totals(self) -> np.ndarray:
         """What common features add up to."""
-        return np.asarray(self.rows.weights @ self.rows.features[:, self.rows.common])
+        return np.asarray(self.rows.weights @ self.rows.features[self.rows.common].T)
 
     def _totals(self, members: np.ndarray) -> Statistics:
         groups, sets, n = members.shape
         own = self.rows.common.start
-        totals = np.empty((groups, sets, self.rows.features.shape[1]))
-        totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:, :own]).reshape(groups, sets, -1)
+        totals = np.empty((groups, sets, len(self.rows.features)))
+        totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:own].T).reshape(groups, sets, -1)
         totals[..., own:] = self._common_totals / groups  # every group's equal part
         found: dict[Hashable, np.ndarray] = {ROOT: np.ascontiguousarray(totals[..., 0].T)[None, None]}
         for stack, place in zip(self.rows.stacks, self.rows.places, strict=True):
@@ -160,7 +159,7 @@ class SideBySide:
     def _scores(self, eta: np.ndarray) -> np.ndarray:
         own = self.rows.common.start
         apart = np.ascontiguousarray(eta[..., :own]).reshape(-1, own)
-        joint: np.ndarray = (apart @ self.rows.upright[:own]).reshape(*eta.shape[:2], -1)
+        joint: np.ndarray = (apart @ self.rows.features[:own]).reshape(*eta.shape[:2], -1)
         if self.pins is not None:
             joint += self.pins
         return joint

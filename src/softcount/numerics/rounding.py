@@ -26,14 +26,19 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
     width they would have if all lay as close together as most do: groups a million widths apart stay what they are,
     which a thousandth of the whole deviation would blur.
     """
-    distinct = np.unique(values)
-    if len(distinct) < 2:
+    ordered = np.sort(values)
+    gaps = ordered[1:] - ordered[:-1]
+    gaps = np.sort(gaps[gaps > 0])
+    if not len(gaps):
         return ColumnFloor(NARROW, rounded=True)  # of one value nothing can be told
-    top = np.abs(distinct - distinct[0]).max()
-    gaps = np.diff(distinct) / top
-    centred = (values - distinct[0]) / top
-    spread = np.average((centred - np.average(centred, weights=weights)) ** 2, weights=weights)
-    near = (0.25 * np.median(gaps) * len(distinct)) ** 2
-    rounding = min(gaps.min() ** 2 / 12, COARSE * spread)
+    top, mass = ordered[-1] - ordered[0], weights.sum()
+    gaps /= top
+    centred = (values - ordered[0]) / top
+    off = centred - (centred * weights).sum() / mass
+    spread = (off * off * weights).sum() / mass
+    half = len(gaps) // 2
+    middle = gaps[half] if len(gaps) % 2 else 0.5 * (gaps[half - 1] + gaps[half])
+    near = (0.25 * middle * (len(gaps) + 1)) ** 2
+    rounding = min(gaps[0] ** 2 / 12, COARSE * spread)
     narrow = NARROW * min(spread, near)
     return ColumnFloor(float(max(narrow, rounding) / spread), bool(rounding > narrow))
