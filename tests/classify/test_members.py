@@ -1,5 +1,7 @@
 """Every way to tell classes against plain loops, and what each says column by column."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from softcount.classify.conditional_fit import Abreast, Conditional
 from softcount.classify.descent import lowest
 from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.indicators import FEW, Indicators, SparseFeatures
+from softcount.classify.indicators import FEW, ApartFromMost, Indicators, SparseFeatures
 from softcount.classify.learning_features import Features
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.recipes import RECIPES, left_out
@@ -61,7 +63,11 @@ def test_weight_two_is_the_row_twice(name, training):
     np.testing.assert_allclose(heavy, plain, atol=1e-9)
 
 
-def test_pairs_are_counted_as_a_loop_counts_them(training):
+@pytest.mark.parametrize("wide", [0, 100])
+@pytest.mark.parametrize("unit", [1.0, 0.3])
+def test_pairs_are_counted_as_a_loop_counts_them(training, wide, unit, monkeypatch):
+    monkeypatch.setattr("softcount.classify.pair_counts.WIDE", wide)
+    training = replace(training, weights=training.weights * unit)
     found = training.pairs
     places = training.terms.places(training.codes)
     counts = np.zeros_like(found.counts)
@@ -239,7 +245,7 @@ def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows):
     np.add.at(ones, (np.arange(rows), places), 1.0)
     tables, columns, weights = rng.normal(size=(7, 2)), rng.normal(size=(rows, 2)), rng.random(rows)
     pointing, some = Indicators(places, 7), rng.permutation(rows)[:5]
-    for form in (pointing, pointing.to_learn_from(), SparseFeatures(sparse.csr_matrix(ones))):
+    for form in (pointing, pointing.to_learn_from(), ApartFromMost(pointing), SparseFeatures(sparse.csr_matrix(ones))):
         assert len(form) == rows and form.width == 7
         np.testing.assert_allclose(form.product(tables), ones @ tables, atol=1e-12)
         np.testing.assert_allclose(form.turned(columns), ones.T @ columns, atol=1e-9)

@@ -77,8 +77,8 @@ class Indicators:
         return np.bincount(self.places.ravel(), np.tile(weights, len(self.places)), self.width)
 
     def to_learn_from(self) -> WideFeatures:
-        """The same rows, with their zeros where these are few: a plain product then takes half the time."""
-        return PlainFeatures(self.first(self.width)) if len(self) * self.width <= FEW_PLAIN else self
+        """The same rows, with their zeros where these are few, else without the cells that most rows point at."""
+        return PlainFeatures(self.first(self.width)) if len(self) * self.width <= FEW_PLAIN else ApartFromMost(self)
 
     @cached_property
     def _matrix(self) -> sparse.csr_matrix:
@@ -90,6 +90,81 @@ class Indicators:
     @cached_property
     def _turned(self) -> Any:
         return self._matrix.T
+
+
+@dataclass(frozen=True, eq=False)
+class ApartFromMost:
+    """The same sums, with the cell of each term that most rows point at taken for granted: half of all are left out.
+
+    A table's rows are reckoned from that of its term's own most common cell; a term that says nothing of a row, where
+    most do not, has a place of its own after all cells.
+    """
+
+    whole: Indicators
+
+    @property
+    def width(self) -> int:
+        return self.whole.width
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def take(self, rows: np.ndarray) -> Indicators:
+        return self.whole.take(rows)
+
+    def first(self, some: int) -> np.ndarray:
+        return self.whole.first(some)
+
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        return self.whole.squares(weights)
+
+    @cached_property
+    def most(self) -> np.ndarray:
+        """The commonest cell of every term."""
+        return np.array([np.bincount(own).argmax() for own in self.whole.places], dtype=np.intp)
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """The term of every cell that a row points at, 0 for any other."""
+        found = np.zeros(self.width, dtype=np.intp)
+        for term, own in enumerate(self.whole.places):
+            found[own] = term
+        return found
+
+    @cached_property
+    def _others(self) -> sparse.csr_matrix:
+        """(rows x width + terms) ones where a row points at any other cell than the commonest."""
+        places = self.whole.places.T
+        row, term = np.nonzero(places != self.most)
+        cells = places[row, term]
+        cells = np.where(cells > 0, cells, self.width + term).astype(np.int32)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(places)))]).astype(np.int32)
+        shape = (len(places), self.width + len(self.most))
+        return sparse.csr_matrix((np.ones(len(cells)), cells, ends), shape=shape)
+
+    @cached_property
+    def _turned(self) -> Any:
+        return self._others.T
+
+    @cached_property
+    def _by_term(self) -> sparse.csr_matrix:
+        """(terms x width + terms) ones for the places of each term."""
+        places, terms = np.arange(self.width + len(self.most)), np.arange(len(self.most))
+        owners = np.concatenate([self.owners, terms])
+        return sparse.csr_matrix((np.ones(len(places)), (owners, places)), shape=(len(terms), len(places)))
+
+    def product(self, tables: np.ndarray) -> np.ndarray:
+        usual = tables[self.most]
+        apart = np.concatenate([tables - usual[self.owners], tables[0] - usual])
+        return np.asarray(self._others @ apart + usual.sum(axis=0))
+
+    def turned(self, columns: np.ndarray) -> np.ndarray:
+        others = np.asarray(self._turned @ columns)
+        usual = columns.sum(axis=0) - self._by_term @ others
+        found: np.ndarray = others[: self.width]
+        found[0] += others[self.width :].sum(axis=0)
+        np.add.at(found, self.most, usual)  # several terms may have nothing for their commonest
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

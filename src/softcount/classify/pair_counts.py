@@ -12,6 +12,10 @@ from softcount.records import dataclass
 
 AT_ONCE = 1 << 20
 """Cells of dense rows that are multiplied at a time."""
+WIDE = 5
+"""Cells a column from which tables of pairs one by one are made sooner than by a product of all cells."""
+MOST_SHORT = 1 << 24
+"""Rows up to which a float of half the length counts exactly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,16 +32,10 @@ class PairCounts:
     def of(cls, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PairCounts:
         """The counts of rows of known class."""
         counts = np.zeros((classes, terms.width, terms.width))
-        step = max(256, AT_ONCE // terms.width)
-        order = np.argsort(labels, kind="stable")
-        for label in range(classes):
-            own = order[np.searchsorted(labels[order], label) : np.searchsorted(labels[order], label, side="right")]
-            for a in range(0, len(own), step):
-                rows = own[a : a + step]
-                cells = terms.indicators(codes[rows]).first(terms.width)
-                counts[label] += (cells * weights[rows, None]).T @ cells
-        counts[:, 0] = 0.0
-        counts[:, :, 0] = 0.0
+        if terms.width > WIDE * len(terms.columns):
+            _tabulate(counts, terms, codes, labels, weights)
+        else:
+            _multiply(counts, terms, codes, labels, weights)
         return cls(terms, counts)
 
     def __add__(self, other: PairCounts) -> PairCounts:
@@ -72,15 +70,56 @@ class PairCounts:
         return np.asarray(within), _shared(self.counts.sum(axis=0), self.starts)
 
 
+def _multiply(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
+    """All pairs of cells by a product of each class's rows with themselves; short floats hold whole counts as well."""
+    whole = float(weights.sum()) < MOST_SHORT and bool((weights == np.floor(weights)).all())
+    step = max(256, AT_ONCE // terms.width)
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels[order], np.arange(len(counts) + 1))
+    for label, own in enumerate(counts):
+        for a in range(ends[label], ends[label + 1], step):
+            rows = order[a : min(a + step, ends[label + 1])]
+            places = terms.places(codes[rows])
+            cells = np.zeros((len(rows), terms.width), dtype=np.float32 if whole else np.float64)
+            cells[np.arange(len(rows))[:, None], places] = 1.0
+            own += (cells * weights[rows, None].astype(cells.dtype)).T @ cells
+    counts[:, 0] = 0.0
+    counts[:, :, 0] = 0.0
+
+
+def _tabulate(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
+    """One table after the other, where few columns have many cells."""
+    heavy = None if (weights == 1).all() else weights
+    cells = np.ascontiguousarray(codes.T, dtype=np.int64)
+    columns = [column for (column,) in terms.columns]
+    for place, first in enumerate(columns):
+        width = terms.sizes[first] + 1
+        base, start = labels * width + cells[first], terms.offsets[place]
+        for beside, second in enumerate(columns[: place + 1]):
+            across, offset = terms.sizes[second] + 1, terms.offsets[beside]
+            flat = np.bincount(base * across + cells[second], heavy, len(counts) * width * across)
+            own = flat.reshape(-1, width, across)[:, 1:, 1:]
+            counts[:, start : start + width - 1, offset : offset + across - 1] = own
+            counts[:, offset : offset + across - 1, start : start + width - 1] = own.transpose(0, 2, 1)
+
+
 def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(columns x columns) weight times the mutual information of two columns, less that of chance."""
     rows = _blocks(counts, starts)
-    cells, both = _blocks(times_log(counts), starts), times_log(rows)
+    cells, both = _blocks(_times_log(counts), starts), times_log(rows)
     margins = np.add.reduceat(counts, starts, axis=1)  # (cells x columns)
     sides = np.add.reduceat(times_log(margins), starts, axis=0)
     filled = np.add.reduceat((margins > 0).astype(float), starts, axis=0)
     free = np.maximum(filled - 1, 0) * np.maximum(filled.T - 1, 0)
     return np.asarray(cells - sides - sides.T + both - free / 2)
+
+
+def _times_log(counts: np.ndarray) -> np.ndarray:
+    """Each count times its logarithm, where most are nought."""
+    found, some = np.zeros(counts.shape), counts.ravel().nonzero()[0]
+    own = counts.ravel()[some]
+    found.ravel()[some] = own * np.log(own)
+    return found
 
 
 def _blocks(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
