@@ -26,7 +26,7 @@ class NumberScale:
     @classmethod
     def by_class(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> NumberScale:
         """The same; of numbers above zero the logarithm where bells of every class are likelier over it."""
-        floor = np.array([_floor(column, labels, weights, classes) for column in numbers.T])
+        floor = _floors(numbers, labels, weights, classes)
         return cls(floor, *standards(_logged(numbers, floor), weights))
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
@@ -59,26 +59,36 @@ def _logged(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
     return found
 
 
-def _floor(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> float:
-    known = ~np.isnan(column)
-    values = column[known]
-    if not len(values) or values.min() <= 0 or values.max() <= values.min():
-        return 0.0
-    scaled, own, heavy = values / values.max(), labels[known], weights[known]
+def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+    """The least value of every number whose logarithm is clearly closer to bells; 0 for any other."""
+    found = np.zeros(numbers.shape[1])
+    there = ~np.isnan(numbers)
+    least, most = (
+        np.where(there, numbers, np.inf).min(axis=0, initial=np.inf),
+        np.where(there, numbers, 0.0).max(axis=0, initial=0.0),
+    )
+    fit = np.flatnonzero((least > 0) & (most > least) & np.isfinite(least))
     with np.errstate(divide="ignore"):
-        logs = np.log(scaled)
-    if not np.isfinite(logs).all():
-        return 0.0
-    plain = _nats(scaled, own, heavy, classes)
-    gained = _nats(logs, own, heavy, classes) - float(heavy @ logs) - plain
-    return float(values.min()) if gained > CLEARLY * float(heavy.sum()) else 0.0
+        fit = fit[np.isfinite(np.log(least[fit] / most[fit]))]
+    if not len(fit):
+        return found
+    there = there[:, fit]
+    own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
+    scaled = np.where(there, numbers[:, fit] / most[fit], 1.0)
+    logs = np.log(scaled)
+    plain, bent = (_nats(np.where(there, values, 0.0), there, own, labels) for values in (scaled, logs))
+    gained = bent - weights @ np.where(there, logs, 0.0) - plain
+    found[fit] = np.where(gained > CLEARLY * (weights @ there), least[fit], 0.0)
+    return found
 
 
-def _nats(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> float:
-    """Log-likelihood of a bell in every class, up to what any two sets of values have in common."""
-    sizes = np.bincount(labels, weights, classes)
+def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Log-likelihood of a bell in every class by column, up to what any two sets of values have in common."""
+    sizes = own @ there
     rows = np.maximum(sizes, 1e-300)
-    middle = np.bincount(labels, weights * values, classes) / rows
-    spread = np.bincount(labels, weights * (values - middle[labels]) ** 2, classes) / rows
-    least = 1e-6 * max(float(np.var(values)), 1e-300)
-    return float(-0.5 * sizes @ np.log(np.maximum(spread, least)))
+    apart = np.where(there, values - (own @ values / rows)[labels], 0.0)
+    spread = own @ apart**2 / rows
+    counted = np.maximum(there.sum(axis=0), 1)
+    middle = values.sum(axis=0) / counted
+    least = 1e-6 * np.maximum((np.where(there, values - middle, 0.0) ** 2).sum(axis=0) / counted, 1e-300)
+    return np.asarray(-0.5 * (sizes * np.log(np.maximum(spread, least))).sum(axis=0))

@@ -67,7 +67,8 @@ class ShrunkBlock:
         """(rows x classes) log-densities, up to what all classes share."""
         found = np.zeros((len(numbers), len(self.means)))
         for rows, columns, part in self._patterns(numbers):
-            found[rows] = part._complete(numbers[np.ix_(rows, columns)])[0]
+            own, constants = part._complete(numbers[np.ix_(rows, columns)])
+            found[rows] = own.sum(axis=2).T + constants
         return found
 
     def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,9 +79,9 @@ class ShrunkBlock:
         found = np.zeros((*numbers.shape, len(self.means)))
         rest = np.zeros((len(numbers), len(self.means)))
         for rows, columns, part in self._patterns(numbers):
-            _, own, constant = part._complete(numbers[np.ix_(rows, columns)])
-            found[np.ix_(rows, columns)] = own
-            rest[rows] = constant
+            own, constants = part._complete(numbers[np.ix_(rows, columns)])
+            found[np.ix_(rows, columns)] = own.transpose(1, 2, 0)
+            rest[rows] = constants
         return found, rest
 
     def _patterns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, ShrunkBlock]]:
@@ -99,14 +100,12 @@ class ShrunkBlock:
         kept = self.covariances[:, columns[:, None], columns]
         return replace(self, scale=self.scale.some(columns), means=self.means[:, columns], covariances=kept)
 
-    def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = self.scale.of(numbers)
-        parts, constants = np.empty((*rows.shape, len(self.means))), np.empty(len(self.means))
-        for label, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            apart = rows - mean
-            parts[:, :, label] = -0.5 * apart * np.linalg.solve(covariance, apart.T).T
-            constants[label] = -np.log(np.diagonal(np.linalg.cholesky(covariance))).sum()
-        return parts.sum(axis=1) + constants, parts, constants
+    def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(classes x rows x columns) what each number adds, and (classes) what none of them does."""
+        apart = self.scale.of(numbers) - self.means[:, None]
+        roots = np.linalg.cholesky(self.covariances)
+        constants = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        return -0.5 * apart * np.linalg.solve(self.covariances, apart.mT).mT, constants
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -21,7 +22,7 @@ class Terms:
     width: int = field(init=False)
 
     def __post_init__(self) -> None:
-        cells = [int(np.prod([self.sizes[column] for column in term])) for term in self.columns]
+        cells = [math.prod(self.sizes[column] for column in term) for term in self.columns]
         ends = np.cumsum([1, *cells])
         object.__setattr__(self, "offsets", ends[:-1])
         object.__setattr__(self, "width", int(ends[-1]))
@@ -41,14 +42,16 @@ class Terms:
 
     def indicators(self, codes: np.ndarray) -> Indicators:
         """(rows x width) ones where a row points; its product with the tables is the sum over the terms."""
-        found = np.zeros((len(self.columns), len(codes)), dtype=np.intp)
         turned = np.ascontiguousarray(codes.T, dtype=np.intp)
-        for place, (term, offset) in enumerate(zip(self.columns, self.offsets.tolist(), strict=True)):
-            first = turned[term[0]]
-            if len(term) == 1:
-                found[place] = np.where(first > 0, first + (offset - 1), 0)
-            else:
-                second = turned[term[1]]
-                both = first * self.sizes[term[1]] + second + (offset - 1 - self.sizes[term[1]])
-                found[place] = np.where((first > 0) & (second > 0), both, 0)
+        single = [place for place, term in enumerate(self.columns) if len(term) == 1]
+        pairs = [place for place, term in enumerate(self.columns) if len(term) == 2]
+        found = np.zeros((len(self.columns), len(codes)), dtype=np.intp)
+        if single:
+            own = turned[[self.columns[place][0] for place in single]]
+            found[single] = np.where(own > 0, own + (self.offsets[single] - 1)[:, None], 0)
+        if pairs:
+            first, second = (turned[[self.columns[place][side] for place in pairs]] for side in (0, 1))
+            across = np.array([self.sizes[self.columns[place][1]] for place in pairs])
+            both = first * across[:, None] + second + (self.offsets[pairs] - 1 - across)[:, None]
+            found[pairs] = np.where((first > 0) & (second > 0), both, 0)
         return Indicators(found, self.width)

@@ -122,8 +122,11 @@ class Training:
     def terms(self) -> Terms:
         """Tables of the columns of which these rows hold two intervals or levels, or more."""
         whole = Terms.single(self.cuts.sizes)
-        told = (column for (column,) in whole.columns if _several(self.codes[:, column]))
-        return Terms(tuple((column,) for column in told), self.cuts.sizes)
+        least = np.where(self.codes > 0, self.codes, np.iinfo(self.codes.dtype).max).min(
+            axis=0, initial=np.iinfo(self.codes.dtype).max
+        )
+        several = self.codes.max(axis=0, initial=0) > least
+        return Terms(tuple(term for term in whole.columns if several[term[0]]), self.cuts.sizes)
 
     @property
     def countable(self) -> bool:
@@ -163,11 +166,6 @@ class Training:
     def moments(self) -> BlockMoments:
         """Of the smooth numbers."""
         return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
-
-
-def _several(codes: np.ndarray) -> bool:
-    known = codes[codes > 0]
-    return bool(len(known)) and bool((known != known[0]).any())
 
 
 def _many(column: np.ndarray) -> bool:
