@@ -308,7 +308,7 @@ def test_however_heavy_rows_are_their_weight_is_shared_out(most):
     """Repetitions beyond so many in all weigh more instead: nothing is lost, and no row is in two folds for nothing."""
     chunk = opened(FRAME, Y, weights=TIMES * 1e6 + 1.0)
     chunks = [task() for task in chunk.tasks()]
-    split = Split(5, 0, repeats=Repeats.of(chunk.weights(), most))
+    split = Split(5, 0, repeats=Repeats.of(chunk.weights, most))
     for part in chunks:
         folded = split.folded(part)
         assert np.bincount(folded.rows, folded.chunk.weights) == pytest.approx(part.weights)

@@ -94,7 +94,7 @@ def fold_models(
 ) -> FoldModels | None:
     """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels."""
     if split.repeats is None and table.has_weights:
-        split = replace(split, repeats=Repeats.of(table.weights()))
+        split = replace(split, repeats=Repeats.of(table.weights))
     tally, settled = _tallied(table, plan, runner, split, classes)
     if not tally.counts.finite:
         table.within_reach(table.chunks(runner.map))

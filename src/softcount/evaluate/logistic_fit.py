@@ -179,7 +179,7 @@ def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     """The rows of a table that have a class; one that weighs n is n rows, each in a fold of its own."""
     split = Split(FOLDS, 0)
     if table.has_weights:
-        split = replace(split, repeats=Repeats.of(table.weights()))
+        split = replace(split, repeats=Repeats.of(table.weights))
     leaves, model = fitted.model.leaves, fitted.model
     bases = tuple(leaf.family.linear_basis(leaf.setting) for leaf in leaves)
 

@@ -247,7 +247,7 @@ class NumberSearch:
         Climbing on from the fit to all rows costs less but knows them: on soybean it chose six classes, this one four.
         """
         chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
-        split = Split(FOLDS, 0, repeats=Repeats.of((chunk.start, chunk.weights) for chunk in chunks))
+        split = Split(FOLDS, 0, repeats=Repeats.of(lambda: ((chunk.start, chunk.weights) for chunk in chunks)))
         for fold in split.tested:
             others = without(self.prepared, split, fold, self.runner)
             fitted = fit_prepared(others, self.trial_plan(LONG), starts, self.runner)

@@ -184,22 +184,28 @@ class Repeats:
     most: float = np.inf
 
     @classmethod
-    def of(cls, weights: Iterable[tuple[int, np.ndarray | None]], most: int = MOST_REPEATS) -> Repeats | None:
+    def of(
+        cls, weights: Callable[[], Iterable[tuple[int, np.ndarray | None]]], most: int = MOST_REPEATS
+    ) -> Repeats | None:
         """From the start and the weights of every chunk; None where weights are all one, or some are no whole number.
 
-        As many repetitions in all as `most` are kept apart, so that no weight is too large.
+        As many repetitions in all as `most` are kept apart, so that no weight is too large: where there are more, the
+        weights are asked for again. No more than those of one chunk are held.
         """
-        parts = list(weights)
-        known = [part for _, part in parts if part is not None]
-        if not known or not all((part == np.floor(part)).all() for part in known):
+        found, ones, rows = {}, True, 0
+        for start, part in weights():
+            own = np.ones(0) if part is None else part
+            if not (own == np.floor(own)).all():
+                return None
+            ones, rows = ones and bool((own == 1).all()), rows + len(own)
+            found[start] = float(own.sum())
+        if ones:
             return None
-        if all((part == 1).all() for part in known):
-            return None
-        rows = sum(map(len, known))
-        each = np.inf if sum(float(part.sum()) for part in known) <= most else max(1, most // rows)
-        times = [np.ones(0) if part is None else np.minimum(part, each) for _, part in parts]
-        ends = np.cumsum([0, *(int(part.sum()) for part in times)]).tolist()
-        return cls(dict(zip((start for start, _ in parts), ends, strict=False)), each)
+        each = np.inf if sum(found.values()) <= most else max(1, most // rows)
+        if each < np.inf:
+            found = {start: 0.0 if part is None else float(np.minimum(part, each).sum()) for start, part in weights()}
+        ends = np.cumsum([0, *map(int, found.values())]).tolist()
+        return cls(dict(zip(found, ends, strict=False)), each)
 
     def times(self, weights: np.ndarray) -> np.ndarray:
         """How many times each row is repeated."""
