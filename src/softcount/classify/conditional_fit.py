@@ -15,6 +15,8 @@ from softcount.records import dataclass
 LOOKED_CLOSER = 16384
 """Rows that tell how a loss is curved around a start, near which the optimum is taken to be."""
 MOST_STEPS = 60
+LARGE = 300.0
+"""Scores up to which their exponentials are added as they are."""
 ROUGH, ROUGH_ROWS = 3e-4, 1e-4
 """Where one of many solutions is wanted: shares of the loss, and nats a row, by which no step more lowers it."""
 
@@ -106,8 +108,11 @@ class Abreast:
         return found
 
     @cached_property
-    def labels(self) -> np.ndarray:
-        return np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
+    def _classes(self) -> np.ndarray:
+        """Which class each row is of, as what it costs is reckoned: a sign, or a place among the scores of all rows."""
+        labels = np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
+        columns = self.problems[0].columns
+        return np.where(labels == 1, -1.0, 1.0) if columns == 1 else np.arange(len(labels)) * columns + labels
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -130,7 +135,7 @@ class Abreast:
         problems, _, columns = coefficients.shape
         along = self._product(coefficients[:, 1:]) + coefficients[:, :1]
         rowwise = _binary if self.problems[0].classes == 2 else _several
-        values, residuals = rowwise(along.reshape(-1, columns), self.labels)
+        values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
         own = coefficients[:, 1:] if self.towards is None else coefficients[:, 1:] - self.towards
         pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
@@ -195,25 +200,24 @@ def _padded(values: np.ndarray, rows: int) -> np.ndarray:
     return np.concatenate([values, np.zeros(rows - len(values), dtype=values.dtype)])
 
 
-def _binary(along: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each row's class costs, and the slope along its log-odds."""
-    signed = np.where(labels == 1, -along[:, 0], along[:, 0])
+def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each row's class costs, and the slope along its log-odds, which have this sign where they are wrong."""
+    signed = along[:, 0] * signs
     small = np.exp(-np.abs(signed))
     values = np.log1p(small) + np.maximum(signed, 0.0)
     wrong = np.where(signed >= 0, 1.0, small) / (1.0 + small)
-    return values, np.where(labels == 1, -wrong, wrong)[:, None]
+    return values, (wrong * signs)[:, None]
 
 
-def _several(along: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same along the scores of more classes than two."""
-    rows = np.arange(len(along))
-    along = along - along.max(axis=1, keepdims=True)
-    own = along[rows, labels]
+def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same along the scores of more classes than two; `own` are the places of the rows' own among all scores."""
+    if np.abs(along).max(initial=0.0) > LARGE:
+        along = along - along.max(axis=1, keepdims=True)
     shares = np.exp(along)
-    total = shares.sum(axis=1)
-    values = np.log(total) - own
+    total = shares @ np.ones(shares.shape[1])
+    values = np.log(total) - along.reshape(-1)[own]
     shares /= total[:, None]
-    shares[rows, labels] -= 1.0
+    shares.reshape(-1)[own] -= 1.0
     return values, shares
 
 
