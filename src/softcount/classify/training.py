@@ -21,6 +21,8 @@ FARTHEST = 6.0
 """Deviations from the mean beyond which a number adds no more to a line."""
 MOST_JOINT = 64
 """Classes times intervals of a partner within which a number is cut."""
+LEAST_TOLD = 0.01
+"""Nats a row that a number and its partner must tell together beyond each alone, for it to be cut beside it."""
 MOST_EDGES = 20
 """Cuts of a number beside a partner."""
 MOST_CELLS = 1200
@@ -88,7 +90,7 @@ class Training:
 
     def _is_partner(self, place: int, told: float) -> bool:
         """Whether a column tells more together with another, and has not too many intervals to be looked at so."""
-        return told > 0 and self.cuts.sizes[place] * self.classes <= MOST_JOINT
+        return told > LEAST_TOLD * self.weights.sum() and self.cuts.sizes[place] * self.classes <= MOST_JOINT
 
     def _beside(self, number: int, place: int) -> PointTable:
         """Values by class and interval of the partner."""
