@@ -37,8 +37,9 @@ def folded_out(sums: np.ndarray, columns: int) -> np.ndarray:
 
 def by_column(sums: np.ndarray, columns: int) -> np.ndarray:
     """(groups, columns, 3) rows, sums and squares from sums by (feature, group)."""
-    rows = np.broadcast_to(sums[:1], (columns, sums.shape[1]))
-    return np.stack([rows.T, sums[1 : 1 + columns].T, sums[1 + columns :].T], axis=2)
+    found = np.empty((sums.shape[1], columns, 3))
+    found[:, :, 0], found[:, :, 1], found[:, :, 2] = sums[:1].T, sums[1 : 1 + columns].T, sums[1 + columns :].T
+    return found
 
 
 def features_of(rows: np.ndarray, units: np.ndarray) -> np.ndarray:

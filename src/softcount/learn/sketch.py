@@ -20,6 +20,8 @@ SKETCH_ROWS = 4096
 
 
 LARGEST = np.uint64(2**64 - 1)
+FEW_TIMES = 2
+"""So many times the rows of a sketch are told apart first, of those with the smallest hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class LightRows:
         rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
         marks, limit = _hash(rows), self.limit
         light = (marks <= limit) & (extra > 0)
-        lightest = np.unique(marks[light])
+        lightest = _smallest(marks[light])
         if len(lightest) > SKETCH_ROWS:
             limit = lightest[SKETCH_ROWS - 1]
             light &= marks <= limit
@@ -122,6 +124,19 @@ class LightRows:
     def _joined(self, rows: np.ndarray, weights: np.ndarray, mass: float, limit: np.uint64) -> LightRows:
         merged = _merged(np.concatenate([self.rows, rows]), np.append(self.weights, weights), limit)
         return LightRows(self.like, *merged[:2], self.mass + mass, merged[2])
+
+
+def _smallest(marks: np.ndarray) -> np.ndarray:
+    """The distinct marks in order, or the smallest of them, more than `SKETCH_ROWS`: all take 20 times as long.
+
+    >>> _smallest(np.array([3, 1, 3], dtype=np.uint64)).tolist()
+    [1, 3]
+    """
+    if len(marks) > FEW_TIMES * SKETCH_ROWS:
+        found = np.unique(np.partition(marks, FEW_TIMES * SKETCH_ROWS)[: FEW_TIMES * SKETCH_ROWS])
+        if len(found) > SKETCH_ROWS:
+            return found
+    return np.unique(marks)
 
 
 def sample(_: None) -> Callable[[Chunk], LightRows]:
