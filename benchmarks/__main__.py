@@ -37,12 +37,13 @@ SUITES = {
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 500 MB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",
+    "spark": "naive Bayes, a mixture and k-means beside Spark's MLlib, in CPU seconds (only when named)",
 }
-ASKED_FOR = ("kernels",)
-"""Suites that run only when named: they have no targets of their own."""
+ASKED_FOR = ("kernels", "spark")
+"""Suites that run only when named: they have no targets of their own, or need what others do not."""
 BY_WORDS = ("small",)
 """Suites of which some lines can be asked for."""
-NAMES = "suites to run; all but kernels if none is named; small/kmeans,iris runs its lines with both words"
+NAMES = "suites to run; all but kernels and spark if none is named; small/kmeans,iris runs its lines with both words"
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:

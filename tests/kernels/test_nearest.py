@@ -104,3 +104,14 @@ def test_sparse_rows_get_the_labels_and_sums_of_dense_ones():
     np.testing.assert_array_equal(dense.labels, thin.labels)
     np.testing.assert_allclose(a.sums, b.sums, atol=1e-12)
     np.testing.assert_allclose(a.fall, b.fall, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rows_have_one_hash_however_it_is_computed_and_however_zeros_are_written(kind: type) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 7)).astype(kind)
+    rows[3, 2], rows[4] = 0.0, rows[3]
+    rows[4, 2] = -0.0
+    plain = nearest.row_hashes(rows)
+    assert np.array_equal(bounded.row_hashes(rows), plain)
+    assert np.array_equal(nearest.row_hashes(sparse.csr_matrix(rows)), plain)
+    assert plain[3] == plain[4] and len(set(plain.tolist())) == 49

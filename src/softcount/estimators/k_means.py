@@ -265,8 +265,9 @@ def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> n
     """The columns of such a table as numbers, in memory of our own or mapped where they do not fit."""
     table, wanted = _all_numbers_table(X, estimator, reset)
     places = [table.schema.places[key].slot for key in wanted]
-    parts = (np.ascontiguousarray(task().reals[:, places]) for task in table.tasks())
-    cells = joined(parts, threads.spill)
+    in_place = places == list(range(len(table.schema.used)))
+    parts = (task().reals for task in table.tasks())
+    cells = joined(parts if in_place else (part[:, places] for part in parts), threads.spill, table.n_rows)
     if reset:
         inputs.remember_columns(estimator, table, X)
     elif cells.shape[1] != estimator.n_features_in_:

@@ -280,6 +280,25 @@ def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
             state.margins[i, g] = (lower + goal.block_drift[g]) * (1.0 - goal.tiny)
 
 
+def row_hashes(rows: np.ndarray) -> np.ndarray:
+    """As in `nearest`: a number per row that depends on its cells alone."""
+    return hash_bits(np.ascontiguousarray(rows, np.float64).view(np.uint64))
+
+
+@jit()
+def hash_bits(bits: np.ndarray) -> np.ndarray:
+    """The sum of the mixed bits of every row's cells; a zero has none, whatever its sign."""
+    out = np.zeros(bits.shape[0], np.uint64)
+    for i in range(bits.shape[0]):
+        for j in range(bits.shape[1]):
+            if bits[i, j] << np.uint64(1) != np.uint64(0):
+                x = bits[i, j] ^ (np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15))
+                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                out[i] += x ^ (x >> np.uint64(31))
+    return out
+
+
 @fused
 def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """As in `nearest`."""

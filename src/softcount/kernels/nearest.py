@@ -254,3 +254,26 @@ def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray,
         return
     labels = np.arange(count)[:, None]
     sums += (weights * ((now == labels).astype(np.float64) - (before == labels))) @ densely(rows)
+
+
+def row_hashes(rows: Rows) -> np.ndarray:
+    """A number per row that depends on its cells alone, not on its place nor on how zeros are stored."""
+    if sparse.issparse(rows):
+        cells = mixed(rows.data, rows.indices)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
+        return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
+    out = np.zeros(len(rows), np.uint64)
+    for column in range(rows.shape[1]):
+        out += mixed(rows[:, column], np.array([column]))
+    return out
+
+
+def mixed(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Bits of each cell and its column thoroughly mixed; zero for a zero."""
+    bits = cells.astype(np.float64).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = bits ^ ((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+        for turn, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(turn))) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    return np.where(cells == 0, np.uint64(0), mixed)

@@ -15,14 +15,27 @@ from softcount.run.spill import Spill, refused
 from softcount.scratch import new_scratch
 
 
-def joined(parts: Iterable[np.ndarray], spill: Spill) -> np.ndarray:
-    """All parts, each (rows, columns) float64, one after another, in memory that nobody else has."""
+def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -> np.ndarray:
+    """All parts, each (rows, columns) float64, one after another, in memory that nobody else has.
+
+    Where it is known how many rows there are, they are put in place as they come.
+    """
     parts, held = iter(parts), []
     for part in parts:
         held.append(part)
-        if not spill.takes(part.nbytes):
+        if rows and len(held) == 1 and spill.takes(rows * part.shape[1] * 8):
+            return _in_place(chain(held, parts), rows, part.shape[1])
+        if rows or not spill.takes(part.nbytes):
             return _in_a_file(chain(held, parts), spill.folder or tempfile.gettempdir())
     return np.concatenate(held)
+
+
+def _in_place(parts: Iterator[np.ndarray], rows: int, columns: int) -> np.ndarray:
+    cells, at = np.empty((rows, columns)), 0
+    for part in parts:
+        cells[at : at + len(part)] = part
+        at += len(part)
+    return cells[:at]
 
 
 def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:

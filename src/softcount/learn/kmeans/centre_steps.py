@@ -100,18 +100,19 @@ def _placed(places: list[int], frame: Frame, chunk: Chunk) -> PlacedRows:
     return PlacedRows(frame.place(cells[cells.any(axis=1)] if frame.unit else cells))
 
 
-def sampling(most: int) -> Step:
+def sampling(most: int, kernel: str) -> Step:
     """The step whose total are the distinct rows of least hash."""
-    return Step(f"{HERE}:sample", most)
+    return Step(f"{HERE}:sample", (most, kernel))
 
 
-def sample(most: int) -> Callable[[PlacedRows], LeastHashes]:
+def sample(state: tuple[int, str]) -> Callable[[PlacedRows], LeastHashes]:
     """The distinct rows of a part of least hash."""
-    return partial(_sampled, most)
+    most, kernel = state
+    return partial(_sampled, import_module(kernel), most)
 
 
-def _sampled(most: int, part: PlacedRows) -> LeastHashes:
-    return least_hashes(part.rows, np.ones(part.n_rows), most)
+def _sampled(kernel: Any, most: int, part: PlacedRows) -> LeastHashes:
+    return least_hashes(kernel, part.rows, np.ones(part.n_rows), most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ class Engine:
         return Walk(self, centres)
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
-        return distinct(self.points, clusters)
+        return distinct(self.points, clusters, self.kernel)
 
     def over(self, points: Points) -> Engine:
         return replace(self, points=points)

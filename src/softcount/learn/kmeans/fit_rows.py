@@ -57,7 +57,7 @@ class RowsElsewhere:
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
         """The distinct rows of least hash, and whether they are all of the table's."""
-        found = self.rows.total(sampling(most_sampled(clusters)))
+        found = self.rows.total(sampling(most_sampled(clusters), self.kernel.__name__))
         return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
 
     def over(self, points: Points) -> Engine:

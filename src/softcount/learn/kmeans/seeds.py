@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ PER_CENTRE = 64
 """Rows sampled for each centre, where that is more."""
 
 
-def distinct(points: Points, clusters: int) -> tuple[Points, bool]:
+def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points, bool]:
     """The distinct rows with their weights, in an order of their own; whether they are all of the table's.
 
     A small dense table is sorted: its order, and so every draw, survives a change of units.
@@ -32,7 +33,7 @@ def distinct(points: Points, clusters: int) -> tuple[Points, bool]:
     most = most_sampled(clusters)
     found: LeastHashes | None = None
     for part, span in zip(points.parts, spans(len(points)), strict=True):
-        own = least_hashes(part, weights[span], most, np.inf if found is None else found.last)
+        own = least_hashes(kernel, part, weights[span], most, np.inf if found is None else found.last)
         found = own if found is None else found + own
     assert found is not None
     return found.points, found.whole
@@ -82,9 +83,9 @@ class LeastHashes:
         return Points.of(self.rows[order], self.weights[order])
 
 
-def least_hashes(rows: Rows, weights: np.ndarray, most: int, last: Any = np.inf) -> LeastHashes:
+def least_hashes(kernel: ModuleType, rows: Rows, weights: np.ndarray, most: int, last: Any = np.inf) -> LeastHashes:
     """The distinct rows of least hash of a part of a table; those beyond `last` are not wanted."""
-    hashes = row_hashes(rows)
+    hashes = kernel.row_hashes(rows)
     if np.isfinite(last):
         wanted = np.flatnonzero(hashes <= last)
         hashes, rows, weights = hashes[wanted], rows[wanted], weights[wanted]
@@ -113,29 +114,6 @@ def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = cells[order[equal]]
         first[equal[1:]] |= values[1:] != values[:-1]
     return order, first
-
-
-def row_hashes(rows: Rows) -> np.ndarray:
-    """A number per row that depends on its cells alone, not on its place nor on how zeros are stored."""
-    if sparse.issparse(rows):
-        cells = _mixed(rows.data, rows.indices)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
-        return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
-    out = np.zeros(len(rows), np.uint64)
-    for column in range(rows.shape[1]):
-        out += _mixed(rows[:, column], np.array([column]))
-    return out
-
-
-def _mixed(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Bits of each cell and its column thoroughly mixed; zero for a zero."""
-    bits = cells.astype(np.float64).view(np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = bits ^ ((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-        for turn, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(turn))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
-    return np.where(cells == 0, np.uint64(0), mixed)
 
 
 class Draws:
