@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +17,16 @@ import pytest
 
 import softcount as sc
 from cli.shell import softcount_command
+from parted_rows import PARTS, ROWS, columns, differs, same_bits
 from softcount.errors import DataError
 from softcount.run import worker_parts
 from softcount.run.dask_engine import DaskEngine
+from softcount.sources.frames import frame_source
+from softcount.sources.parts import MadePart, PartsSource
+from softcount.table import open_table
 
 distributed = pytest.importorskip("distributed")
-PARTS, ROWS = 4, 1_200
 SETTING: dict[str, Any] = {"n_init": 2, "max_iter": 6, "tol": 0, "random_state": 0}
-
-
-def columns(part: int) -> dict[str, Any]:
-    """Numbers with holes, levels that come late, counts, and the class."""
-    rng = np.random.default_rng(part)
-    group = rng.integers(0, 3, ROWS)
-    levels = ["red", "blue", "green", "late" if part > 1 else "red"]
-    return {
-        "x": np.where(rng.random(ROWS) < 0.05, np.nan, rng.normal(size=ROWS) + 2.0 * group),
-        "y": rng.normal(size=ROWS) - group,
-        "colour": [levels[place] for place in (group + rng.integers(0, 2, ROWS)) % 4],
-        "visits": rng.poisson(2 + 3 * group),
-        "kind": [("a", "b", "c")[place] for place in group],
-    }
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +43,6 @@ def client() -> Iterator[Any]:
     how = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=2, **how) as cluster, distributed.Client(cluster) as found:
         yield found
-
-
-def differs(one: Any, other: Any) -> float:
-    """The largest difference of counts, in proportion to the largest of the column."""
-    pairs = [(own.value, other.counts_.arrays[key].value) for key, own in one.counts_.arrays.items()]
-    return max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = [(own, other.counts_.arrays[key]) for key, own in one.counts_.arrays.items()]
-    return all(np.array_equal(a.hi, b.hi) and np.array_equal(a.lo, b.lo) for a, b in pairs)
 
 
 def mixture(files: Any, engine: Any = None, **more: Any) -> Any:
@@ -205,6 +184,19 @@ def test_what_needs_every_row_here_is_refused_in_one_line(client: Any, files: st
         mixture(files, client, init=np.zeros(PARTS * ROWS, dtype=int))
     with pytest.raises(DataError, match="engine must be None, a client"):
         sc.NaiveBayes(engine="x").fit(files, "kind")
+
+
+def test_an_engine_that_cannot_read_a_frame_is_refused_in_one_line(client: Any) -> None:
+    class Session:
+        __module__ = "pyspark.sql"
+
+    class Frame(PartsSource):
+        owner = Session()
+
+    frame = Frame([MadePart("rows", partial(frame_source, pa.table(columns(0))))])
+    with pytest.raises(DataError, match="the frame is one of pyspark's, which engine=<Client") as found:
+        sc.NaiveBayes(engine=client).fit(open_table(frame), "kind")
+    assert "\n" not in str(found.value)
 
 
 def test_workers_forget_what_they_are_not_asked_for_any_more(client: Any, files: str) -> None:

@@ -19,26 +19,13 @@ import pytest
 
 import softcount as sc
 from cli.shell import softcount_command
+from parted_rows import PARTS, columns, differs, same_bits
 from softcount.errors import DataError
 from softcount.run.spark_engine import SparkEngine, spark_source
 from softcount.table import open_table
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed; make scale installs it")
-PARTS, ROWS = 4, 1_200
 SETTING: dict[str, Any] = {"n_init": 1, "max_iter": 20, "tol": 0, "random_state": 0, "kinds": {"kind": "ignore"}}
-
-
-def columns(part: int) -> dict[str, Any]:
-    """Numbers with holes, levels that come late, counts, and the class."""
-    rng = np.random.default_rng(part)
-    group = rng.integers(0, 3, ROWS)
-    levels = ["red", "blue", "green", "late" if part > 1 else "red"]
-    return {
-        "x": pa.array(rng.normal(size=ROWS) + 2.0 * group, mask=rng.random(ROWS) < 0.05),
-        "colour": [levels[place] for place in (group + rng.integers(0, 2, ROWS)) % 4],
-        "visits": rng.poisson(2 + 3 * group),
-        "kind": [("a", "b", "c")[place] for place in group],
-    }
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +54,6 @@ def frame(session: Any, folder: Path) -> Any:
     return session.read.parquet(str(folder)).repartition(3, "colour").where("visits < 12")
 
 
-def differs(one: Any, other: Any) -> float:
-    """The largest difference of counts, in proportion to the largest of the column."""
-    pairs = [(own.value, other.counts_.arrays[key].value) for key, own in one.counts_.arrays.items()]
-    return max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    pairs = [(own, other.counts_.arrays[key]) for key, own in one.counts_.arrays.items()]
-    return all(np.array_equal(a.hi, b.hi) and np.array_equal(a.lo, b.lo) for a, b in pairs)
-
-
 def test_naive_bayes_of_files_is_that_of_one_machine(session: Any, folder: Path) -> None:
     alone, found = (
         sc.NaiveBayes(n_jobs=1).fit(str(folder), "kind"),
@@ -102,6 +78,11 @@ def test_a_column_of_a_frame_that_turns_out_otherwise_is_read_again(session: Any
     assert found.fitted_.schema["n"].kind == alone.fitted_.schema["n"].kind
     assert found.fitted_.schema["n"].anchor == alone.fitted_.schema["n"].anchor
     assert differs(alone, found) <= 1e-13
+
+
+def test_a_frame_is_refused_another_engine(frame: Any) -> None:
+    with pytest.raises(DataError, match="the frame is one of pyspark's, which engine=3 cannot read"):
+        sc.NaiveBayes(engine=3).fit(frame, "kind")
 
 
 def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folder: Path) -> None:

@@ -13,6 +13,7 @@ from softcount.learn.plan import Plan
 from softcount.run.remote_rows import WorkersEngine
 from softcount.run.threads import Threads
 from softcount.sources.parts import PartsSource
+from softcount.sources.source import Source
 from softcount.table import Table, open_table
 
 
@@ -24,13 +25,19 @@ def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
     return engine_of(estimator.engine, table.source)
 
 
-def engine_of(engine: Any, source: Any = None) -> WorkersEngine:
+def engine_of(engine: Any, source: Source) -> WorkersEngine:
     """The engine that a client or session is of; where nothing was given, the one that has the rows."""
-    library = type(engine).__module__.split(".")[0]
-    if library == "pyspark" or type(source).__name__ == "SparkFrameSource":
+    owner = source.owner if isinstance(source, PartsSource) else None
+    engine = owner if engine is None else engine
+    library = library_of(engine)
+    if owner is not None and library != library_of(owner):
+        raise DataError(
+            f"the frame is one of {library_of(owner)}'s, which engine={engine!r} cannot read. Leave engine out."
+        )
+    if library == "pyspark":
         from softcount.run.spark_engine import SparkEngine
 
-        return SparkEngine(source.frame.sparkSession if engine is None else engine)
+        return SparkEngine(engine)
     if engine is None or library in ("distributed", "dask"):
         from softcount.run.dask_engine import DaskEngine, client_of
 
@@ -38,9 +45,14 @@ def engine_of(engine: Any, source: Any = None) -> WorkersEngine:
     raise DataError(f"engine must be None, a client of Dask's (distributed.Client) or a Spark session, not {engine!r}.")
 
 
+def library_of(thing: Any) -> str:
+    """The name of the package that a thing's class is of."""
+    return type(thing).__module__.split(".")[0]
+
+
 def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
     """A frame that an engine has, as a table; anything else as it came."""
-    library = type(X).__module__.split(".")[0]
+    library = library_of(X)
     if library == "pyspark":
         from softcount.run.spark_engine import spark_source
 

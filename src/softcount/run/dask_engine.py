@@ -97,11 +97,6 @@ class Partition:
         return frame_source(frame) if len(frame) else None
 
 
-def is_collection(data: Any) -> bool:
-    """Whether data is a frame of Dask's."""
-    return type(data).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(data, "__dask_graph__")
-
-
 def collection_source(data: Any) -> PartsSource:
     """The partitions of a frame of Dask's, as one table."""
     import cloudpickle

@@ -132,7 +132,7 @@ class SparkFrameSource(PartsSource):
     """The partitions of a Spark frame as one table: its first rows are looked at here, the others where they are."""
 
     def __init__(self, frame: Any) -> None:
-        self.frame = frame
+        self.frame, self.owner = frame, frame.sparkSession
         with failing_in_a_line():
             first = frame.limit(LOOK_ROWS).toArrow()
             numbers = frame.mapInArrow(_numbered, "number long").collect()

@@ -60,6 +60,8 @@ class PartsSource(Source):
     """Parts that an engine has, as one table: the first rows are looked at here, the others where they are."""
 
     n_rows = None
+    owner: Any = None
+    """The session that alone can read the parts; None where any engine can."""
 
     def __init__(self, parts: Sequence[MadePart]) -> None:
         self.parts: list[Any] = list(parts)
