@@ -52,15 +52,13 @@ def command(  # noqa: PLR0913 - one for each option
     """Set classifiers of a column of DATA side by side, on rows they have not seen."""
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import suggestion
-    from softcount.cli.outputs import STANDARD, check_output, progress, put_answer, put_bytes
+    from softcount.cli.outputs import STANDARD, check_plot, progress, put_answer, put_bytes
     from softcount.errors import DataError
     from softcount.estimators.comparison import compared
     from softcount.estimators.number_comparison import NumberComparison
     from softcount.report import comparison_page as pages
 
-    check_output(plot, data)
-    if plot == STANDARD and json_wanted:
-        raise click.UsageError("--json and --plot - cannot both go to standard output")
+    check_plot(plot, data, json_wanted)
     with progress() as tell:
         table = library.open_data(data, library.declared(kinds), form, tell)
         names = {str(key): key for key in table.source.keys}

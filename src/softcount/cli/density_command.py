@@ -46,13 +46,11 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Rank densities of a column of DATA by the log-likelihood of rows held out, and draw them."""
     from softcount.cli.density_calls import read_column
-    from softcount.cli.outputs import STANDARD, check_output, progress, put_answer, put_bytes
+    from softcount.cli.outputs import STANDARD, check_plot, progress, put_answer, put_bytes
     from softcount.evaluate.density_ranking import rank_densities
     from softcount.report.density_page import DensityReport, density_document, density_page, density_picture
 
-    check_output(plot, data)
-    if plot == STANDARD and json_wanted:
-        raise click.UsageError("--json and --plot - cannot both go to standard output")
+    check_plot(plot, data, json_wanted)
     with progress() as tell:
         found = read_column(data, column, by, form, tell)
         report = DensityReport(

@@ -75,8 +75,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     """Say why each row of DATA, or the document that it is, got its class from MODEL."""
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
-    from softcount.cli.named_columns import say_prediction_notes
-    from softcount.cli.outputs import check_output, progress, put_answer, put_rows
+    from softcount.cli.outputs import check_output, put_rows
 
     form = replace(form, default_unit="lines" if rows else "document")
     check_output(output, model, data)
@@ -88,11 +87,29 @@ def command(  # noqa: PLR0913 - what can be asked for
         return
     layout.refuse(model)
     fitted: Any = library.load_any(model)
+    put = output, json_wanted
     if library.is_network(fitted):
-        explain_network(fitted, data, form, rows, (of, against), (output, json_wanted))
-        return
-    if of is not None:
+        explain_network(fitted, data, form, rows, (of, against), put)
+    elif of is not None:
         raise DataError(f"{model}: no network, so its class alone is explained. Leave out --of.")
+    else:
+        explain_classes(fitted, data, form, rows, against, put)
+
+
+def explain_classes(
+    fitted: Fitted,
+    data: str,
+    form: InputFormat,
+    rows: tuple[int, ...],
+    against: str | None,
+    put: tuple[str | None, bool],
+) -> None:
+    """What every column adds to the log-odds of a row's class, against another or the runner-up."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.outputs import progress, put_answer, put_rows
+
+    output, json_wanted = put
     with progress() as tell:
         table = library.open_like(fitted, data, form, tell)
         title = document_title(table, data)

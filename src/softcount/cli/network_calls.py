@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from softcount.cli.library_calls import FitRequest
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.net_rows import ExplainedLevels
     from softcount.models.declared import Declared
     from softcount.networks.graph import Graph
     from softcount.report.answer_page import ExplainedRow
     from softcount.run.threads import Threads
-    from softcount.table import Chunk, Table
+    from softcount.table import Chunk, Key, Table
 
 
 # -- learning
@@ -257,13 +258,12 @@ def explained_lines(
     Of the rows wanted also what a page says of them.
     """
     import numpy as np
-    import pyarrow as pa
 
     from softcount.cli.named_columns import node_key
     from softcount.counts import ROOT
     from softcount.fitted.net_rows import explained_rows
     from softcount.fitted.odd_rows import shown_cells
-    from softcount.report.answer_page import AGAINST, CLASS, OURS, PRIOR, ROW, TOTAL, ExplainedRow, cells_array
+    from softcount.report.answer_page import OURS, ExplainedRow
     from softcount.report.class_page import value_text
     from softcount.table.names import apart, labels
 
@@ -279,16 +279,9 @@ def explained_lines(
             raise DataError(f"there is no row {row}: the table has {count:,}. Rows are counted from 1.")
     names = labels(key for key in found.parts if key is not ROOT)
     ours = {name: apart(name, names.values()) for name in OURS}
-    levels = cells_array(fitted.levels[node])
-    lines = {
-        ours[ROW]: pa.array(range(1, count + 1)),
-        ours[CLASS]: levels.take(pa.array(found.chosen)),
-        ours[AGAINST]: levels.take(pa.array(found.against)),
-        **{ours[PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
-        ours[TOTAL]: sum(found.parts.values(), np.zeros(count)),
-    }
     places = [row - 1 for row in wanted]
-    table = pa.table(lines).take(places) if wanted else pa.table(lines)
+    table = _reasons(found, fitted.levels[node], names, ours)
+    table = table.take(places) if wanted else table
     cells = shown_cells(fitted, rows, np.unique(places).astype(np.int64)) if wanted else {}
     few = [
         ExplainedRow(
@@ -298,3 +291,23 @@ def explained_lines(
         for place, line in zip(places, table.to_pylist() if wanted else [], strict=True)
     ]  # fmt: skip
     return table, few
+
+
+def _reasons(found: ExplainedLevels, levels: Sequence[Any], names: dict[Key, str], ours: dict[str, str]) -> pa.Table:
+    """A line for each row, counted from 1: its level and the one beside it, and what every node adds to their odds."""
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.counts import ROOT
+    from softcount.report.answer_page import AGAINST, CLASS, PRIOR, ROW, TOTAL, cells_array
+
+    count, cells = len(found.chosen), cells_array(levels)
+    return pa.table(
+        {
+            ours[ROW]: pa.array(range(1, count + 1)),
+            ours[CLASS]: cells.take(pa.array(found.chosen)),
+            ours[AGAINST]: cells.take(pa.array(found.against)),
+            **{ours[PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
+            ours[TOTAL]: sum(found.parts.values(), np.zeros(count)),
+        }
+    )

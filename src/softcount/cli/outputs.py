@@ -38,6 +38,13 @@ def check_output(output: str | None, *inputs: str) -> None:
     check_writable(output)
 
 
+def check_plot(plot: str | None, data: str, json_wanted: bool) -> None:
+    """Refuse a picture that could not be written, or would go where an answer in JSON goes."""
+    check_output(plot, data)
+    if plot == STANDARD and json_wanted:
+        raise click.UsageError("--json and --plot - cannot both go to standard output")
+
+
 @contextmanager
 def progress() -> Iterator[Tell]:
     """What to call as work gets done: click's `obj` where a caller in Python gave one, else bars on a terminal."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
+    from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
     from softcount.table import Table
 
@@ -80,11 +81,8 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import sequence_calls
     from softcount.cli.data_columns import rounded, with_kept
     from softcount.cli.named_columns import say_prediction_notes
-    from softcount.cli.outputs import check_output, progress, put_rows
-    from softcount.fitted.classes import anomaly_scores
+    from softcount.cli.outputs import check_output, put_rows
     from softcount.fitted.fitted_model import Fitted
-    from softcount.report.answer_page import prediction_table
-    from softcount.run.threads import Threads
 
     check_output(output, model, data)
     states = sequence_calls.sequence_model(model)
@@ -99,20 +97,31 @@ def command(  # noqa: PLR0913 - what can be asked for
     fitted = library.load_any(model)
     if not isinstance(fitted, Fitted):
         found, table = predict_node(fitted, data, of, anomaly, form, decide)
-        put_rows(with_kept(rounded(found, digits), table.source, keep), output, json_wanted)
-        say_prediction_notes(fitted, table)
-        return
-    if of is not None and of != str(fitted.target):
+    elif of is None or of == str(fitted.target):
+        found, table = predict_classes(fitted, data, anomaly, form, decide)
+    else:
         raise DataError(f"{model}: no network, so it predicts its class alone. Leave out --of.")
+    put_rows(with_kept(rounded(found, digits), table.source, keep), output, json_wanted)
+    say_prediction_notes(fitted, table)
+
+
+def predict_classes(
+    fitted: Fitted, data: str, anomaly: bool, form: InputFormat, decide: DecisionRequest
+) -> tuple[pa.Table, Table]:
+    """The class of every row, with the probability of each; and the table as it was read."""
+    from softcount.cli import library_calls as library
+    from softcount.cli.outputs import progress
+    from softcount.fitted.classes import anomaly_scores
+    from softcount.report.answer_page import prediction_table
+    from softcount.run.threads import Threads
+
     with progress() as tell, Threads() as threads:
         table = library.open_like(fitted, data, form, tell)
         proba = decide.reweighted(partial(fitted.log_proba, table, threads), fitted.names, lambda: fitted.shares)
         proba = fitted.proba(table, threads) if proba is None else proba
         scores = anomaly_scores(fitted, table, threads) if anomaly else None
     chosen = decide.choose(proba, fitted.names)
-    found = prediction_table(fitted.names, proba, chosen, scores, table.source.files)
-    put_rows(with_kept(rounded(found, digits), table.source, keep), output, json_wanted)
-    say_prediction_notes(fitted, table)
+    return prediction_table(fitted.names, proba, chosen, scores, table.source.files), table
 
 
 def predict_node(

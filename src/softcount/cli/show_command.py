@@ -12,6 +12,7 @@ from softcount.errors import DataError
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
+    from softcount.cli.library_calls import KMeansFile
     from softcount.cli.sequence_calls import ShowRequest
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
@@ -91,13 +92,14 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer
     from softcount.fitted.fitted_model import Fitted
-    from softcount.report.model_page import centres_document, centres_page, model_document, model_page
+    from softcount.report.model_page import model_document, model_page
 
+    most = 10 if anomalies is None else anomalies
     drawings = {name: output for name, output in (("dot", dot), ("svg", svg)) if output is not None}
     check_drawings(drawings, model, json_wanted)
     states = sequence_calls.sequence_model(model)
     if states is not None:
-        asked = sequence_calls.ShowRequest(data, layout, form, 10 if anomalies is None else anomalies, parameters)
+        asked = sequence_calls.ShowRequest(data, layout, form, most, parameters)
         show_sequences(states, asked, drawings, json_wanted)
         return
     layout.refuse(model)
@@ -106,20 +108,19 @@ def command(  # noqa: PLR0913 - what can be asked for
     except library.KMeansFile as found:
         if data is not None or drawings:
             raise
-        held = found.centres, found.names
-        put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
+        show_centres(found, json_wanted)
         return
     if not isinstance(fitted, Fitted):
         if parameters:
             raise DataError(f"{model}: a network shows its parameters anyway. Leave out --parameters.")
         if data is not None and not drawings:
-            show_odd_rows(fitted, data, form, 10 if anomalies is None else anomalies, json_wanted)
+            show_odd_rows(fitted, data, form, most, json_wanted)
         else:
             show_network(fitted, drawings, json_wanted)
         return
     if drawings:
         raise DataError(f"{model}: no network, so --{next(iter(drawings))} has no graph to draw.")
-    rows = None if data is None else sort(fitted, data, form, 10 if anomalies is None else anomalies)
+    rows = None if data is None else sort(fitted, data, form, most)
     shown = fitted, rows, parameters
     put_answer(lambda: model_document(*shown), lambda: model_page(*shown), json_wanted)
 
@@ -134,6 +135,15 @@ def show_sequences(states: Any, asked: ShowRequest, drawings: dict[str, str], js
     if not drawings:
         document, page = sequence_calls.shown(states, asked)
         put_answer(lambda: document, lambda: page, json_wanted)
+
+
+def show_centres(found: KMeansFile, json_wanted: bool) -> None:
+    """The centres of a model of k-means."""
+    from softcount.cli.outputs import put_answer
+    from softcount.report.model_page import centres_document, centres_page
+
+    held = found.centres, found.names
+    put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
 
 
 def check_drawings(drawings: dict[str, str], model: str, json_wanted: bool) -> None:

@@ -182,13 +182,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        with runner_of(self, table) as threads:
-            fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=found)
-            fitted = _fit_part(table, opening, fit) if parts else fit(table)
-            if self.weights is not None and not parts and not fitted.interrupted:
-                from softcount.evaluate.weigh_columns import weighed
-
-                fitted = weighed(fitted, table, plan, threads, found)
+        fitted = self._counted(table, plan, calibration, found, opening if parts else None)
         sides = {"target": target, "labels": codes, "weights": weights}
         self._doubted = False
         self._rows = None if parts or fitted.interrupted else LearnedRows.of(table, data, sides, plan, found)
@@ -196,6 +190,21 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             if OUTSIDE in note:
                 warn(f"{note}.")
         return replace(fitted, notes=[*fitted.notes, *notes])
+
+    def _counted(
+        self, table: Table, plan: Plan, calibration: str | None, classes: Any, again: Callable[..., Table] | None
+    ) -> Fitted:
+        """The model of a table; of some of its rows with `again`, which opens the table by another schema."""
+        with runner_of(self, table) as threads:
+            fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=classes)
+            if again is not None:
+                return _fit_part(table, again, fit)
+            fitted = fit(table)
+            if self.weights is None or fitted.interrupted:
+                return fitted
+            from softcount.evaluate.weigh_columns import weighed
+
+            return weighed(fitted, table, plan, threads, classes)
 
     def _check_settings(self) -> None:
         super()._check_settings()

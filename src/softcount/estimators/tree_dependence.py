@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from softcount.errors import DataError
+from softcount.estimators.asked_instead import handing_on
 
 if TYPE_CHECKING:
     from softcount.estimators.bayes_net import BayesNet
@@ -28,35 +27,10 @@ NOT_ASKED = (
 )
 """What only independent columns can say."""
 
-Estimator = TypeVar("Estimator", bound=type)
-
-
-def with_dependence(estimator: Estimator) -> Estimator:
-    """A class decorator: with `dependence` the methods above ask `network_`."""
-    for name in ASKED:
-        setattr(estimator, name, _asking(getattr(estimator, name)))
-    for name in NOT_ASKED:
-        setattr(estimator, name, _refusing(getattr(estimator, name)))
-    return estimator
-
-
-def _asking(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def asked(self: Any, *given: Any, **named: Any) -> Any:
-        net = getattr(self, "network_", None)
-        return method(self, *given, **named) if net is None else getattr(net, method.__name__)(*given, **named)
-
-    return asked
-
-
-def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def refused(self: Any, *given: Any, **named: Any) -> Any:
-        if getattr(self, "network_", None) is not None:
-            raise DataError(f"{method.__name__} is for columns that are independent given the class: dependence=None.")
-        return method(self, *given, **named)
-
-    return refused
+with_dependence = handing_on(
+    "network_", ASKED, NOT_ASKED, "for columns that are independent given the class: dependence=None."
+)
+"""A class decorator: with `dependence` the methods above ask `network_`, or are refused."""
 
 
 def check_dependence(estimator: Any) -> None:

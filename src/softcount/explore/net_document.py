@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,15 +37,24 @@ def net_document(model: FittedNet) -> Document:
             leaves.append(_leaf(model, number) | {"name": names[own.nodes[0].key], "scope": list(scope)})
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
     order = [names[net.graph.names[place]] for place in net.graph.order]
+    asked = 0 if model.target is None else net.discrete.place(model.target)
+    return network_document(nodes, leaves, tree, [name for name in order if name not in left_out], asked) | {
+        "notes": said_left_out(left_out)
+    }
+
+
+def network_document(
+    nodes: list[Document], leaves: list[Document], tree: JunctionTree, order: Sequence[str], asked: int
+) -> Document:
+    """Nodes with their tables, the numbers that hang on them, and the tree that the page computes answers on."""
     return {
         "kind": "network",
         "nodes": nodes,
         "leaves": leaves,
         "cliques": [list(clique) for clique in tree.cliques],
         "above": list(tree.above),
-        "order": [name for name in order if name not in left_out],
-        "asked": 0 if model.target is None else net.discrete.place(model.target),
-        "notes": said_left_out(left_out),
+        "order": list(order),
+        "asked": asked,
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from softcount.chains.context_counts import StepKeys
 from softcount.errors import ResourceError
-from softcount.explore.net_document import ROOM
+from softcount.explore.net_document import ROOM, network_document
 from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
 from softcount.explore.star_document import said_left_out, said_levels
@@ -145,14 +145,4 @@ def _document(
 ) -> Document:
     names = [node["name"] for node in nodes]
     tree = JunctionTree.build(sizes, [tuple(node["scope"]) for node in nodes], ROOM, names)
-    return {
-        "kind": "network",
-        "nodes": nodes,
-        "leaves": leaves,
-        "cliques": [list(clique) for clique in tree.cliques],
-        "above": list(tree.above),
-        "order": list(order or names),
-        "asked": asked,
-        "elsewhere": False,
-        "notes": [],
-    }
+    return network_document(nodes, leaves, tree, order or names, asked) | {"elsewhere": False, "notes": []}

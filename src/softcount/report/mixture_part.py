@@ -31,6 +31,8 @@ MOST_CLASSES = 12
 """Columns and classes of the heat-map, those of the greatest influence and the largest."""
 MOST_IN_FRAMES = 60
 """Rows for each class in the frames of EM."""
+FRAMES = (1, 2, 3, 5, 10, 20)
+"""The iterations of EM after which a frame is drawn."""
 PARTS = (0.5, 0.95)
 """What the ellipses of a class hold of it."""
 
@@ -295,32 +297,9 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings, names: Sequence[s
     rows = np.concatenate(points) if points else np.zeros((0, 2))
     if len(rows) < 10 * fitted.n_groups:
         return
-    from softcount.estimators.gaussian_mixture import GaussianMixture
-
-    rng = np.random.default_rng(0)
-    rows = rows[rng.permutation(len(rows))[: MOST_IN_FRAMES * fitted.n_groups]]
-    starts = rng.choice(len(rows), fitted.n_groups, replace=False)
-    planes, titles, lines = [], [], []
-    ends = tuple(widened(rows[:, k], 0.12) for k in (0, 1))
-    for steps in (1, 2, 3, 5, 10, 20):
-        model = GaussianMixture(
-            fitted.n_groups, "full", means_init=rows[starts], n_init=1, max_iter=steps, tol=0, accelerate=False
-        ).fit(rows)
-        own = NormalPlane(plane.columns, model.means_, model.covariances_)
-        outlines = [[own.ellipse(g, part) for part in PARTS] for g in range(fitted.n_groups)]
-        planes.append(
-            Plane(
-                "",
-                "",
-                ends[0],
-                ends[1],
-                names,
-                [rows[model.predict(rows) == g] for g in range(fitted.n_groups)],
-                outlines,
-            )
-        )
-        titles.append(f"after {counted(steps, 'iteration')}")
-        lines.append((str(steps), f"{model.log_likelihood_:,.3f}"))
+    planes, likelihoods = _frames(rows, names, plane.columns)
+    titles = [f"after {counted(steps, 'iteration')}" for steps in FRAMES]
+    lines = [(str(steps), f"{found:,.3f}") for steps, found in zip(FRAMES, likelihoods, strict=True)]
     x, y = map(key_text, plane.columns)
     reading = (
         f"EM at work on {x} and {y} alone, from a random start: each row is shared out among the classes, each class "
@@ -333,3 +312,22 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings, names: Sequence[s
         grid_of(("iteration", "log-likelihood"), lines, right=("iteration", "log-likelihood")),
         reading,
     )
+
+
+def _frames(rows: np.ndarray, names: Sequence[str], columns: tuple[Key, Key]) -> tuple[list[Plane], list[float]]:
+    """Some of the rows and the classes after each number of iterations, and how likely those make the rows."""
+    from softcount.estimators.gaussian_mixture import GaussianMixture
+
+    groups, rng = len(names), np.random.default_rng(0)
+    rows = rows[rng.permutation(len(rows))[: MOST_IN_FRAMES * groups]]
+    start = rows[rng.choice(len(rows), groups, replace=False)]
+    across, up = (widened(rows[:, k], 0.12) for k in (0, 1))
+    planes, likelihoods = [], []
+    for steps in FRAMES:
+        setting: dict[str, Any] = {"means_init": start, "n_init": 1, "max_iter": steps, "tol": 0, "accelerate": False}
+        model = GaussianMixture(groups, "full", **setting).fit(rows)
+        own, nearest = NormalPlane(columns, model.means_, model.covariances_), model.predict(rows)
+        outlines = [[own.ellipse(g, part) for part in PARTS] for g in range(groups)]
+        planes.append(Plane("", "", across, up, names, [rows[nearest == g] for g in range(groups)], outlines))
+        likelihoods.append(model.log_likelihood_)
+    return planes, likelihoods
