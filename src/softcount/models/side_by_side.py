@@ -30,7 +30,8 @@ Statistics = Mapping[Hashable, np.ndarray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductRows:
-    """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups.
+    """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups. A lone stack
+    that begins with a 1 of its own shares it with the class: features of many columns' products are not copied then.
 
     `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
     groups of a set share: they tell no groups apart, and their totals, which never change, are all that matters.
@@ -54,12 +55,14 @@ class ProductRows:
         labels: np.ndarray | None,
     ) -> ProductRows:
         """From every stack's features."""
-        ends = np.cumsum([1, *(part.shape[1] for part in parts)])
+        shares = len(parts) == 1 and bool((parts[0][:, 0] == 1.0).all())
+        ends = np.cumsum([0 if shares else 1, *(part.shape[1] for part in parts)])
         places = tuple(slice(a, b) for a, b in pairwise(ends.tolist()))
         common = slice(int(ends[-1]), int(ends[-1]))
         if stacks[-1].common is not None:  # the last features, so that the others are in one piece
             common = slice(places[-1].start + stacks[-1].common, places[-1].stop)
-        features = np.concatenate([np.ones((1, len(weights))), *(part.T for part in parts)])
+        ones = np.ones((1, len(weights)))
+        features = np.ascontiguousarray(parts[0].T) if shares else np.concatenate([ones, *(part.T for part in parts)])
         return cls(stacks, places, features, common, weights, base, labels)
 
 
@@ -149,12 +152,16 @@ class SideBySide:
         """(groups x sets x features) natural parameters."""
         rows = self.rows
         with np.errstate(divide="ignore"):
-            parts = [np.maximum(np.log(shares_of(params)), -1e5)[..., None]]
-        parts += [
+            log_shares = np.maximum(np.log(shares_of(params)), -1e5)
+        parts = [
             stack.naturals(params, place.stop - place.start)
             for stack, place in zip(rows.stacks, rows.places, strict=True)
         ]
-        return np.concatenate(parts, axis=-1)
+        if rows.places[0].start == 0:
+            whole = parts[0].copy()
+            whole[..., 0] += log_shares
+            return whole
+        return np.concatenate([log_shares[..., None], *parts], axis=-1)
 
     def _scores(self, eta: np.ndarray) -> np.ndarray:
         own = self.rows.common.start
