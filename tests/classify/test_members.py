@@ -238,7 +238,8 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
 
 
 @pytest.mark.parametrize("rows", [7, FEW // 3])
-def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows):
+def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows, monkeypatch):
+    monkeypatch.setattr("softcount.classify.indicators.AT_ONCE", 3 if rows < 10 else 5000)
     rng = np.random.default_rng(3)
     places = np.stack([rng.integers(0, 4, rows), np.where(rng.random(rows) < 0.2, 0, 4 + rng.integers(0, 3, rows))])
     ones = np.zeros((rows, 7))
@@ -252,6 +253,22 @@ def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows):
         np.testing.assert_array_equal(form.first(5), ones[:, :5])
         np.testing.assert_array_equal(form.take(some).first(7), ones[some])
         np.testing.assert_allclose(form.squares(weights)[1:], weights @ ones[:, 1:] ** 2, rtol=1e-12)
+
+
+def test_copies_are_found_at_a_glance_as_by_all_rows(monkeypatch):
+    rng = np.random.default_rng(9)
+    x, few, rare = rng.normal(size=400), rng.integers(0, 3, 400), (np.arange(400) == 7).astype(float)
+    nearly = np.where(np.arange(400) == 7, 9.0, x)
+    holed = np.where(rng.random(400) < 0.9, np.nan, x)
+    numbers = np.stack([x, -x, nearly, few + 0.0, 2.0 - few, rare, holed, np.exp(holed), np.ones(400)], axis=1)
+    ids = rng.permutation(400) // 2
+    codes = np.stack([1 + few, 1 + (few + 1) % 3, 1 + rare, 1 + ids, 200 - ids, np.zeros(400)], axis=1)
+    rows = EncodedRows(numbers, codes.astype(np.int32))
+    slow = rows.copies()
+    assert slow == {1: 0, 4: 3, 7: 6, 9: 3, 10: 3, 11: 5, 13: 12}
+    for glanced in (20, 100):
+        monkeypatch.setattr("softcount.classify.encoded_rows.GLANCED_AT", glanced)
+        assert rows.copies() == slow
 
 
 def test_left_out_is_what_counts_without_the_row_say(training):

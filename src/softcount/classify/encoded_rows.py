@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from softcount.table.schema import Field, Key, Schema
 Made = TypeVar("Made")
 FEW_VALUES = 12
 """Different values up to which each number is an interval of its own."""
+GLANCED_AT = 1024
+"""Rows by which most columns are seen to be no copies."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,13 +75,27 @@ class EncodedRows:
         """
         first: dict[bytes, int] = {}
         found = {}
-        for place, column in enumerate([*self.numbers.T, *self.codes.T]):
-            own = signatures(column, place < self.numbers.shape[1])
+        for place in self._perhaps_copies():
+            own = signatures(self._column(place), place < self.numbers.shape[1])
             leads = [first[one] for one in own if one in first]
             if leads:
                 found[place] = leads[0]
             first.update((one, place) for one in own if one not in first)
         return found
+
+    def _column(self, place: int) -> np.ndarray:
+        numbers = self.numbers.shape[1]
+        return self.numbers[:, place] if place < numbers else self.codes[:, place - numbers]
+
+    def _perhaps_copies(self) -> list[int]:
+        """Columns that look like another's copy by some of the rows, or the same in all of these."""
+        columns = range(self.numbers.shape[1] + self.codes.shape[1])
+        if len(self) <= GLANCED_AT:
+            return list(columns)
+        some = np.linspace(0, len(self) - 1, GLANCED_AT).astype(np.int64)
+        glances = [_glance(self._column(place)[some], place < self.numbers.shape[1]) for place in columns]
+        times = Counter(glances)
+        return [place for place in columns if glances[place] is None or times[glances[place]] > 1]
 
     def without(self, columns: Collection[int]) -> EncodedRows:
         """The same with nothing known of some columns."""
@@ -101,13 +118,33 @@ def signatures(column: np.ndarray, number: bool) -> list[bytes]:
         return []
     found = []
     if number:
-        back = len(distinct) - 1 - ranks
-        found.append(b"order" + _spread(known, ranks if ranks[0] <= back[0] else back))
+        found.append(b"order" + _order(known, ranks))
     if len(distinct) <= (FEW_VALUES if number else len(ranks) // 2):
-        lead = np.full(len(distinct), len(known))
-        np.minimum.at(lead, ranks, np.flatnonzero(known))
-        found.append(b"alike" + _spread(known, lead[ranks]))  # the first row with the same cell: names do not matter
+        found.append(b"alike" + _alike(known, ranks))
     return found
+
+
+def _glance(column: np.ndarray, number: bool) -> bytes | None:
+    """What some rows of a column have in common with those of any copy; None where they are all the same."""
+    known = ~np.isnan(column) if number else column > 0
+    distinct, ranks = np.unique(column[known], return_inverse=True)
+    if len(distinct) < 2:
+        return None
+    return _order(known, ranks) if number and len(distinct) > FEW_VALUES else _alike(known, ranks)
+
+
+def _order(known: np.ndarray, ranks: np.ndarray) -> bytes:
+    """The order of the rows; the same backwards."""
+    back = int(ranks.max()) - ranks
+    apart = np.flatnonzero(ranks != back)  # there are two ranks at least
+    return _spread(known, ranks if ranks[apart[0]] < back[apart[0]] else back)
+
+
+def _alike(known: np.ndarray, ranks: np.ndarray) -> bytes:
+    """The first row with the same cell, for every row: names do not matter."""
+    lead = np.full(int(ranks.max()) + 1, len(known))
+    np.minimum.at(lead, ranks, np.flatnonzero(known))
+    return _spread(known, lead[ranks])
 
 
 def _spread(known: np.ndarray, marks: np.ndarray) -> bytes:

@@ -16,6 +16,9 @@ FEW = 1 << 16
 FEW_PLAIN = 1 << 18
 """Rows times columns up to which the zeros are written out."""
 
+AT_ONCE = 4096
+"""Rows that are looked through at a time."""
+
 
 class WideFeatures(Protocol):
     """A matrix of many columns, few of which a row has anything in."""
@@ -134,13 +137,15 @@ class ApartFromMost:
     @cached_property
     def _others(self) -> sparse.csr_matrix:
         """(rows x width + terms) ones where a row points at any other cell than the commonest."""
-        places = self.whole.places.T
-        row, term = np.nonzero(places != self.most)
-        cells = places[row, term]
-        cells = np.where(cells > 0, cells, self.width + term).astype(np.int32)
-        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(places)))]).astype(np.int32)
-        shape = (len(places), self.width + len(self.most))
-        return sparse.csr_matrix((np.ones(len(cells)), cells, ends), shape=shape)
+        nothing = self.width + np.arange(len(self.most))
+        cells, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
+        for first in range(0, len(self), AT_ONCE):
+            own = self.whole.places[:, first : first + AT_ONCE].T
+            other = own != self.most
+            cells.append(np.where(own > 0, own, nothing)[other].astype(np.int32))
+            counts.append(other.sum(axis=1, dtype=np.int32))
+        where, ends = np.concatenate(cells), np.cumsum(np.concatenate(counts), dtype=np.int32)
+        return sparse.csr_matrix((np.ones(len(where)), where, ends), shape=(len(self), self.width + len(nothing)))
 
     @cached_property
     def _turned(self) -> Any:

@@ -11,6 +11,9 @@ import numpy as np
 from softcount.classify.indicators import Indicators
 from softcount.records import dataclass
 
+AT_ONCE = 1 << 18
+"""Cells of rows that are looked up at a time."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
@@ -43,15 +46,20 @@ class Terms:
     def indicators(self, codes: np.ndarray) -> Indicators:
         """(rows x width) ones where a row points; its product with the tables is the sum over the terms."""
         turned = np.ascontiguousarray(codes.T, dtype=np.intp)
-        single = [place for place, term in enumerate(self.columns) if len(term) == 1]
-        pairs = [place for place, term in enumerate(self.columns) if len(term) == 2]
-        found = np.zeros((len(self.columns), len(codes)), dtype=np.intp)
-        if single:
-            own = turned[[self.columns[place][0] for place in single]]
-            found[single] = np.where(own > 0, own + (self.offsets[single] - 1)[:, None], 0)
-        if pairs:
-            first, second = (turned[[self.columns[place][side] for place in pairs]] for side in (0, 1))
-            across = np.array([self.sizes[self.columns[place][1]] for place in pairs])
-            both = first * across[:, None] + second + (self.offsets[pairs] - 1 - across)[:, None]
-            found[pairs] = np.where((first > 0) & (second > 0), both, 0)
+        found = np.empty((len(self.columns), len(codes)), dtype=np.intp)
+        step = max(1, AT_ONCE // max(1, len(codes)))
+        for width in (1, 2):
+            every = [place for place, term in enumerate(self.columns) if len(term) == width]
+            for first in range(0, len(every), step):
+                some = every[first : first + step]
+                found[some] = self._pointed(turned, some)
         return Indicators(found, self.width)
+
+    def _pointed(self, turned: np.ndarray, places: list[int]) -> np.ndarray:
+        """(terms x rows) where some terms point, all of one column or all of two."""
+        terms, offsets = [self.columns[place] for place in places], self.offsets[places][:, None] - 1
+        first = turned[[term[0] for term in terms]]
+        if len(terms[0]) == 1:
+            return np.where(first > 0, first + offsets, 0)
+        second, across = turned[[term[1] for term in terms]], np.array([[self.sizes[term[1]]] for term in terms])
+        return np.where((first > 0) & (second > 0), (first - 1) * across + second + offsets, 0)
