@@ -149,12 +149,15 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
     if numbers:
         cut = {**dict.fromkeys(numbers, "cut"), **kinds}
         found.append(Rival("weighted cut naive Bayes", lambda _: NaiveBayes(cut, weights="columns")))
+    # a column of levels may look like numbers in a part of the rows, and then be of a kind that has no logistic partner
+    levels = [str(spec.key) for spec in (*schema.stored("codes"), *schema.stored("wide"))]
+    linear = {**dict.fromkeys(numbers, Normal(tied="classes")), **dict.fromkeys(levels, "categorical")}
     return [
         *found,
         Rival("tree-augmented (TAN)", lambda _: NaiveBayes(dict(kinds), dependence="tan")),
         Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
         Rival("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
-        Rival("hybrid", lambda _: Hybrid({**dict.fromkeys(numbers, Normal(tied="classes")), **kinds})),
+        Rival("hybrid", lambda _: Hybrid({**linear, **kinds})),
         Rival("logistic regression", logistic, ours=False),
         Rival("Classifier", lambda _: Classifier(dict(kinds))),
         Rival("gradient boosting", lambda train: boosting(train, seed), ours=False),

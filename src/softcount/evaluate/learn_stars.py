@@ -97,7 +97,8 @@ def star_cuts(fitted: Fitted, known: KnownRows, plan: StarPlan) -> CutColumns:
 def told_by(fitted: Fitted, counts: StarCounts) -> Fitted:
     """The model whose classes are told by these counts, and what is to be said of them."""
     terms = counts.pairs.terms
-    size = f"{terms.width - 1:,} cells in {len(counts.sizes)} classes, {counts.n_bytes / 1e6:.1f} MB"
+    classes = "1 class" if len(counts.sizes) == 1 else f"{len(counts.sizes)} classes"
+    size = f"{terms.width - 1:,} cells in {classes}, {counts.n_bytes / 1e6:.1f} MB"
     said = [f"{SAID} {len(terms.columns)} columns: {size}."]
     keys, apart = StarLayout.of(fitted.schema, fitted.names).keys, set(counts.unpaired) - set(counts.alone)
     for columns, where in ((counts.alone, "under the class alone"), (sorted(apart), "nobody's parent")):
