@@ -101,6 +101,11 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     if isinstance(member, BlockAndTables):
         return _block_and_tables(columns, member, weight)
     if isinstance(member, StarsOfCuts):
+        if member.stars.normals is not None:
+            raise DataError(
+                "averaged stars with numbers as normals have no formula to export. "
+                "Fit them with numbers='cut', or naive Bayes."
+            )
         return [star_mean(star_sums(member.stars, _codes(columns, member)), member.stars.shares) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
