@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 import softcount as sc
+from softcount.evaluate import calibrate
+from softcount.evaluate.calibrate import held_out
 
 RNG = np.random.default_rng(0)
 KIND = RNG.integers(0, 2, 120)
@@ -51,6 +53,18 @@ def test_a_saved_fit_has_the_summary_of_its_table_and_its_origin(kind: str, tmp_
     assert record.provenance.command.startswith(type(model).__name__)
     assert record.provenance.seed == (3 if "mixture" in kind else 0)
     assert "no summary" not in sc.load(tmp_path / "m.sc").report().html
+
+
+def test_rows_are_held_out_once_for_what_is_doubted_and_what_is_kept(monkeypatch: Any, tmp_path: Path) -> None:
+    plain = FITS["labels"]()
+    alone = plain._rows.evaluation(plain.fitted_)
+    tried: list[Any] = []
+    monkeypatch.setattr(calibrate, "held_out", lambda *given: tried.append(held_out(*given)) or tried[-1])
+    model = FITS["labels"]()
+    assert isinstance(model.notes_, list) and len(tried) == 1
+    model.save(tmp_path / "m.sc")
+    assert len(tried) == 1
+    assert model.fitted_.record.evaluation.log_loss == alone.log_loss
 
 
 @pytest.mark.parametrize("kind", ["labels", "a column", "classifier"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from softcount.table.column_plan import Contradiction
 from softcount.table.column_summary import TableSummary, summarise
 
 if TYPE_CHECKING:
+    from softcount.evaluate.calibrate import HeldOut
     from softcount.evaluate.evaluation import Evaluation
 
 FOLDS = 5
@@ -36,6 +38,7 @@ class LearnedRows:
     sides: Mapping[str, Any]
     plan: Plan
     classes: Sequence[Any] | None
+    _tried: list[HeldOut | None] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -62,7 +65,7 @@ class LearnedRows:
         try:
             with Threads(n_jobs) as threads:
                 table = fitted.table(self.data, **self.sides)
-                return looked_for(fitted, table, self._plan(fitted), threads, self.classes)
+                return looked_for(fitted, table, partial(self._held, fitted, table, threads))
         except (SoftcountError, Contradiction, OSError):
             return class_notes(fitted)
 
@@ -81,15 +84,24 @@ class LearnedRows:
             return None
         if fitted.pool is not None or fitted.learned_weights is not None or fitted.calibration is not None:
             return None
-        from softcount.evaluate.calibrate import held_out
-
         try:
             with Threads(1) as threads:
-                table = fitted.table(self.data, **self.sides)
-                found = held_out(table, self._plan(fitted), threads, Split(FOLDS, 0), self.classes)
+                held = self._held(fitted, fitted.table(self.data, **self.sides), threads)
         except (SoftcountError, Contradiction, OSError):
             return None
-        return None if found is None else folds_judged(found[0], fitted.shares, FOLDS)
+        return None if held is None else folds_judged(held, fitted.shares, FOLDS)
+
+    def _held(self, fitted: Fitted, table: Table, threads: Threads) -> HeldOut | None:
+        """What models of the other folds say of every row: of a usual table found once, for doubts and reports."""
+        from softcount.evaluate.calibrate import held_out
+
+        if self._tried:
+            return self._tried[0]
+        found = held_out(table, self._plan(fitted), threads, Split(FOLDS, 0), self.classes)
+        held = None if found is None else found[0]
+        if held is None or held.logs.size <= MOST_CELLS:
+            self._tried.append(held)
+        return held
 
 
 def folds_judged(held: Any, shares: np.ndarray, folds: int) -> Evaluation:

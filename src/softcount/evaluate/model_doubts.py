@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from softcount import remedies
-from softcount.evaluate.calibrate import HeldOut, held_out, log_loss
+from softcount.evaluate.calibrate import HeldOut, log_loss
 from softcount.evaluate.dependent_columns import MOST_CELLS, dependence_notes
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
 from softcount.numerics.late_scipy import entr
-from softcount.run.base import Runner
 from softcount.sources.wording import and_others
 from softcount.table import Table
-from softcount.table.chunk import Split
 
 FEW_ROWS = 5
 """Rows of a class below which little is learned of it, and nothing can be checked."""
 WORSE = "worse than guessing"
 """How the first of all doubts begins."""
 DEPENDENT = ("says the same as", "follows from", "depend on each other")
-FOLDS = 5
 
 
 def doubts(fitted: Fitted, table: Table, losses: tuple[float, float] | None) -> list[str]:
@@ -36,12 +31,10 @@ def doubts(fitted: Fitted, table: Table, losses: tuple[float, float] | None) -> 
     return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
 
 
-def looked_for(
-    fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None
-) -> list[str]:
-    """The same where nobody has tried the model on rows held out yet; of a large table only how large classes are.
+def looked_for(fitted: Fitted, table: Table, tried: Callable[[], HeldOut | None]) -> list[str]:
+    """The same where it may not be known yet what the model says of rows held out, for which `tried` is asked.
 
-    `classes` are those of coded labels.
+    Of a large table only how large classes are.
     """
     if (table.n_rows or MOST_CELLS) * max(1, len(fitted.schema.used)) > MOST_CELLS:
         return class_notes(fitted)
@@ -49,8 +42,8 @@ def looked_for(
         return doubts(fitted, table, (fitted.pool.log_loss, _guessing(fitted.group_rows)))
     if fitted.weights is not None or fitted.linear is not None or fitted.n_groups < 2:
         return doubts(fitted, table, None)
-    held = held_out(table, plan, runner, Split(FOLDS, 0), classes)
-    return doubts(fitted, table, None if held is None else _losses(held[0]))
+    held = tried()
+    return doubts(fitted, table, None if held is None else _losses(held))
 
 
 def _losses(held: HeldOut) -> tuple[float, float]:
