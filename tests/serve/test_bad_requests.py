@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
 from softcount.cli import main
-from softcount.serve.request_guards import Limits
+from softcount.serve.inference_protocol import Asked
+from softcount.serve.request_guards import Limits, Patience
+from softcount.serve.served_models import served
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -111,8 +113,18 @@ def test_compressed_bodies_are_refused(app):
 
 def test_work_past_its_deadline_is_given_up(paths):
     app = app_of([paths["titanic"]], Limits(working=0.0))
-    response = infer(app, "titanic", body(GOOD))
-    assert response.status_code == 503 and "Send fewer rows" in response.json()["error"]
+    for route in ("infer", "explain"):
+        response = infer(app, "titanic", body(GOOD), route)
+        assert response.status_code == 503 and "Send fewer rows" in response.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["titanic", "tree"])
+def test_nobody_goes_on_with_what_nobody_waits_for(paths, name):
+    model, rows = served(paths[name]), Asked({}, 20)
+    assert model.explain(rows, Patience(60.0)) is not None
+    for ask in (model.infer, model.explain):
+        with pytest.raises(TimeoutError):
+            ask(rows, Patience(-1.0))
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from softcount.fitted.answers import labels_in, name_apart
 from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
+from softcount.table.text_columns import Map
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
@@ -39,10 +41,13 @@ class Explanation:
         return {ours if key is ROOT else names[key]: part for key, part in self.parts.items()}
 
 
-def explained(model: Fitted, table: Table, against: Any = None) -> Explanation:
-    """Why each row is in its class: what every column adds in favour of it and against the runner-up."""
+def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
+    """Why each row is in its class: what every column adds in favour of it and against the runner-up.
+
+    Chunks are read with `run` as the `map`.
+    """
     compiled = model.compiled()
-    pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in model.chunks(table)]
+    pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in run(call, table.tasks())]
     if not pieces:
         keys = [ROOT, *(x.key for x in model.model.leaves)]
         return Explanation({key: np.zeros(0) for key in keys}, np.zeros(0, int), np.zeros(0, int))

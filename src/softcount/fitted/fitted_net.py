@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cached_property, partial
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key, Kind
+from softcount.table.text_columns import Map
 
 Levels = dict[Any, float]
 
@@ -114,10 +116,10 @@ class FittedNet(Learned):
         """Data to be answered for, read under this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
-    def rows(self, table: Table) -> Iterator[tuple[NetRows, Evidence]]:
-        """The rows of a table, part by part, and what they say of the discrete nodes."""
-        for task in table.tasks():
-            ready = self.net.prepare(task())
+    def rows(self, table: Table, run: Map = map) -> Iterator[tuple[NetRows, Evidence]]:
+        """The rows of a table, read part by part with `run` as the `map`, and what they say of the discrete nodes."""
+        for chunk in run(call, table.tasks()):
+            ready = self.net.prepare(chunk)
             yield ready, self.evidence(ready)
 
     def evidence(self, ready: NetRows, but: int | None = None) -> Evidence:
@@ -140,10 +142,10 @@ class FittedNet(Learned):
             parts.append(logs)
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def proba(self, table: Table, of: Key) -> np.ndarray:
+    def proba(self, table: Table, of: Key, run: Map = map) -> np.ndarray:
         """(rows x levels) probability of each level of a discrete node given the rest of the row."""
         node = self._discrete(of)
-        parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table)]
+        parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table, run)]
         return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
 
     def _posterior(self, node: int, ready: NetRows, evidence: Evidence) -> np.ndarray:

@@ -21,6 +21,7 @@ from softcount.networks.row_evidence import Evidence
 from softcount.numerics.late_scipy import xlogy
 from softcount.table import Table
 from softcount.table.schema import Key
+from softcount.table.text_columns import Map
 
 
 def step_by_step(
@@ -72,7 +73,7 @@ class ExplainedLevels(NamedTuple):
     probability: np.ndarray
 
 
-def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None) -> ExplainedLevels:
+def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None, run: Map = map) -> ExplainedLevels:
     """What the shares of a node's levels and every other node add to the log-odds of its likeliest level.
 
     Levels are told by their numbers.
@@ -80,7 +81,7 @@ def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
     node = fitted.net.places.index(fitted.net.graph.place(of))
-    pieces = [_explained(fitted, ready, node, of, against) for ready, _ in fitted.rows(table)]
+    pieces = [_explained(fitted, ready, node, of, against) for ready, _ in fitted.rows(table, run)]
     parts = {key: np.concatenate([x.parts[key] for x in pieces]) for key in (pieces[0].parts if pieces else ())}
     whole = [np.concatenate([np.zeros(0, np.int64), *(piece[at] for piece in pieces)]) for at in (1, 2, 3)]
     return ExplainedLevels(parts, *whole)

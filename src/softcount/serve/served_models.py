@@ -115,7 +115,7 @@ class ServedClasses(ServedModel):
 
     def explain(self, asked: Asked, runner: Runner) -> Answered:
         table = self._table(asked)
-        parts, chosen, against = self._reasons(table)
+        parts, chosen, against = self._reasons(table, runner)
         cells = np.stack(list(parts.values()), axis=1)
         datatype, names = datatype_of(self.groups), list(parts)
         tensors: list[tuple[Tensor, Sequence[Any]]] = [
@@ -126,9 +126,9 @@ class ServedClasses(ServedModel):
         ]
         return Answered(tensors, self._note(asked, table))
 
-    def _reasons(self, table: Table) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """What each column adds to the log-odds, by name; the class that is chosen and the runner-up."""
-        found = explained(self.fitted, table)
+        found = explained(self.fitted, table, run=runner.map)
         return found.named(self.fitted), found.chosen, found.against
 
     def _table(self, asked: Asked) -> Table:
@@ -182,16 +182,16 @@ class ServedNetwork(ServedClasses):
 
     def _proba(self, table: Table, runner: Runner) -> np.ndarray:
         with self.lock:
-            found: np.ndarray = self.fitted.proba(table, self.fitted.target)
+            found: np.ndarray = self.fitted.proba(table, self.fitted.target, runner.map)
         return found
 
-    def _reasons(self, table: Table) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         from softcount.counts import ROOT
         from softcount.fitted.explain import PRIOR
         from softcount.fitted.net_rows import explained_rows
 
         with self.lock:
-            found = explained_rows(self.fitted, table, self.fitted.target)
+            found = explained_rows(self.fitted, table, self.fitted.target, run=runner.map)
         names: dict[Any, str] = dict(labels(key for key in found.parts if key is not ROOT))
         names[ROOT] = apart(PRIOR, names.values())
         return {names[key]: part for key, part in found.parts.items()}, found.chosen, found.against
