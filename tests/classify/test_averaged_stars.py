@@ -273,12 +273,6 @@ def test_what_makes_no_sense_is_refused(setting, said):
         sc.AveragedStars(**setting).fit(frame, label)
 
 
-def test_normals_are_not_exported():
-    model = sc.AveragedStars(numbers="normal").fit(*table(40))
-    with pytest.raises(DataError, match=r"no formula to export.*numbers='cut'"):
-        model.to_sql()
-
-
 def test_text_is_refused():
     with pytest.raises(DataError, match="is text, and averaged stars are of levels and numbers"):
         sc.AveragedStars(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])

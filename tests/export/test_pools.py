@@ -89,11 +89,12 @@ def test_every_member_of_a_pool_is_exported_and_agrees(members: Any, asked: Cell
         assert told.tolist() == model.predict(table).tolist()
 
 
-@pytest.mark.parametrize("parents", [None, "information"])
-def test_averaged_stars_are_exported(parents: str | None) -> None:
+@pytest.mark.parametrize("how", [{"numbers": "cut", "parents": "information"}, {"numbers": "normal"}], ids=str)
+def test_averaged_stars_are_exported(how: dict[str, str], asked: Cells) -> None:
     cells, labels = mixed()
-    model = sc.AveragedStars(parents=parents).fit(pa.table(cells), labels)
-    for check in (as_sql(model, "sqlite", "rows", ())[1], as_onnx(model)[1]):
+    model = sc.AveragedStars(**how).fit(pa.table(cells), labels)
+    agrees(run_sqlite(asked, model), model, asked)
+    for check in (as_sql(model, "duckdb", "rows", ())[1], as_onnx(model)[1]):
         assert check.rows == 1_000 and check.difference <= CLOSE and check.otherwise == 0
 
 

@@ -35,7 +35,7 @@ from softcount.export.formulas import (
     smallest,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, blind_note, input_columns
-from softcount.export.star_formulas import star_mean, star_sums
+from softcount.export.star_formulas import star_mean, star_sums, without_parent
 from softcount.fitted.fitted_model import Fitted
 from softcount.records import dataclass
 from softcount.table.schema import Key
@@ -101,12 +101,8 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     if isinstance(member, BlockAndTables):
         return _block_and_tables(columns, member, weight)
     if isinstance(member, StarsOfCuts):
-        if member.stars.normals is not None:
-            raise DataError(
-                "averaged stars with numbers as normals have no formula to export. "
-                "Fit them with numbers='cut', or naive Bayes."
-            )
-        return [star_mean(star_sums(member.stars, _codes(columns, member)), member.stars.shares) * weight]
+        sums = star_sums(member.stars, _codes(columns, member), columns.keys)
+        return [star_mean(sums, without_parent(member.stars, columns.keys)) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from softcount.classify.number_sums import StarNormals
 from softcount.classify.star_tables import StarTables
 from softcount.export.formulas import (
     Apply,
+    Cell,
     Choose,
     Code,
     CombinedCode,
@@ -16,6 +18,7 @@ from softcount.export.formulas import (
     Formula,
     LevelCode,
     LookUp,
+    Missing,
     Once,
     formula,
     largest,
@@ -23,12 +26,13 @@ from softcount.export.formulas import (
     total,
 )  # fmt: skip
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
+from softcount.table.schema import Key
 
 
-def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
+def star_sums(stars: StarTables, codes: Sequence[Code], keys: Sequence[Key]) -> list[Formula]:
     """The log-probability of class and row in the star of every column, impossible where that column is missing.
 
-    `codes` are those of the columns.
+    `codes` are those of the columns that are parents; the first of all `keys` are the numbers.
     """
     ends = [*stars.terms.offsets.tolist(), stars.terms.width]
     cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
@@ -40,14 +44,39 @@ def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
                 terms.append(_pair((codes[child], codes[parent]), stars.given[:, others, own]))
             elif child > parent:
                 terms.append(_pair((codes[parent], codes[child]), stars.given[:, others, own].transpose(0, 2, 1)))
+        if stars.normals is not None:
+            terms += _normals(stars.normals, codes[parent], own, keys)
         found.append(Once(total(terms)))
     return found
 
 
+def _normals(normals: StarNormals, code: Code, own: slice, keys: Sequence[Key]) -> list[Formula]:
+    """What numbers say under the cells of a parent."""
+    found: list[Formula] = []
+    for place, key in enumerate(keys[: normals.numbers]):
+        tables = normals.coefficients[:, :, place, own]  # (classes x powers x cells)
+        if tables.any():
+            looked = [LookUp(code, _bordered(code, tables[:, power], 0.0)) for power in range(3)]
+            found.append(_parabola(normals, place, key, looked))
+    return found
+
+
+def _parabola(normals: StarNormals, place: int, key: Key, parts: Sequence[Formula]) -> Formula:
+    """A number's log-density by the coefficients of its square, itself and one; nothing where it is missing."""
+    square, line, one = parts
+    x = (Cell(key) - normals.middle[place]) * normals.scale[place]
+    return Choose((Missing(key),), formula(0.0), (x * square + line) * x + one)
+
+
 def _alone(code: Code, table: np.ndarray) -> Formula:
     """A table of a parent's cells, impossible where it is not known."""
-    unknown = np.full((1, len(table)), CLAMPED)
-    return LookUp(code, np.vstack([unknown, table.T, *([unknown] if isinstance(code, LevelCode) else [])]))
+    return LookUp(code, _bordered(code, table, CLAMPED))
+
+
+def _bordered(code: Code, table: np.ndarray, unknown: float) -> np.ndarray:
+    """A (classes x cells) table as it is looked up, with a row for what is not known, and one for levels never seen."""
+    row = np.full((1, len(table)), unknown)
+    return np.vstack([row, table.T, *([row] if isinstance(code, LevelCode) else [])])
 
 
 def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
@@ -58,13 +87,23 @@ def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
     return LookUp(CombinedCode(codes, (sizes[0] + 1, sizes[1] + 1)), whole.reshape(-1, classes))
 
 
-def star_mean(stars: Sequence[Formula], shares: np.ndarray) -> Formula:
-    """The logarithm of the mean over the stars that are possible; the shares alone where none is."""
+def without_parent(stars: StarTables, keys: Sequence[Key]) -> Formula:
+    """The classes' shares, and what numbers say under the class alone."""
+    parts: list[Formula] = [formula(stars.shares)]
+    normals = stars.normals
+    for place, key in enumerate(keys[: 0 if normals is None else normals.numbers]):
+        assert normals is not None
+        parts.append(_parabola(normals, place, key, [formula(x) for x in normals.coefficients[:, :, place, 0].T]))
+    return total(parts)
+
+
+def star_mean(stars: Sequence[Formula], alone: Formula) -> Formula:
+    """The logarithm of the mean over the stars that are possible; what is known without a parent where none is."""
     if not stars:
-        return formula(shares)
+        return alone
     top = Once(largest(stars))
     sums = total([Apply("exp", (star - top,)) for star in stars])
     known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
     there = Once(total(known))
     mean = top + log(sums) - log(largest([there, formula(1.0)]))
-    return Choose((Compare("=", there, formula(0.0)),), formula(shares), mean)
+    return Choose((Compare("=", there, formula(0.0)),), alone, mean)
