@@ -63,6 +63,13 @@ def test_files_frames_arrays_and_any_order_of_the_rows_agree(drawn: Callable[[],
     assert open_table(tmp_path / "t.csv", target="y").schema["it"].kind is wanted
 
 
+def test_a_file_with_decimal_commas_has_plain_whole_numbers_all_the_same(tmp_path: Any) -> None:
+    rows = [f"{x};{y};{x / 7:.2f}".replace(".", ",") for x, y in zip(ratings(), CLASSES, strict=True)]
+    (tmp_path / "t.csv").write_text("it;y;size\n" + "\n".join(rows) + "\n")
+    found = open_table(tmp_path / "t.csv", target="y").schema["it"]
+    assert (found.kind, found.why) == (kind_of(ratings()).kind, kind_of(ratings()).why)
+
+
 def test_labels_that_are_unknown_do_not_count() -> None:
     values, known = np.array([*ratings(), *[1, 99] * 40], dtype=float), np.array([*CLASSES, *[-1] * 80])
     found, wanted = counted(values, known), counted(values[:ROWS], CLASSES)

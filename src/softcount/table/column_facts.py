@@ -182,7 +182,7 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     """Facts of cells of text that are numbers, plain or written otherwise, a few odd; None of others."""
     as_spelt = meant.levels or not words.usual
     floats, bad = floats_of(found, PLAIN)
-    form = None
+    form, plain = None, not bad.any()
     if not as_spelt and (bad.any() or meant.habits.decimal == ",") and len(set(found) - {None}) > 1:
         form = form_of(key, found, meant.habits)
     if form is not None:
@@ -193,6 +193,8 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     spelt = number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), kind)
     spelt = replace(spelt, written=form)
     few = not meant.numbers and kind is CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)
+    if few and form is not None and plain and all(cell is None or cell.isdecimal() for cell in found):
+        return replace(spelt, written=None)  # plain whole numbers, whatever other columns begin their decimals with
     if not bad.any():
         return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
     return _odd_facts(spelt, found, places, OddCells.of(found, places, bad), few)
