@@ -60,11 +60,13 @@ def test_rounded_numbers_have_no_part_narrower_than_the_rounding() -> None:
     assert model.params_["age"]["variance"].min() >= (1 / 12) * (1 - 1e-9)
 
 
-def test_starts_take_weights_as_repetition_and_rows_in_any_order() -> None:
-    times = RNG.integers(1, 4, 60)
-    rows = np.round(RNG.normal(size=(60, 2)), 1)
+@pytest.mark.parametrize("seed", range(20))
+def test_starts_take_weights_as_repetition_and_rows_in_any_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 4, 60)
+    rows = np.round(rng.normal(size=(60, 2)), 1)
     heavy = fitted_parts(rows, times.astype(float), 3)
-    order = RNG.permutation(int(times.sum()))
+    order = rng.permutation(int(times.sum()))
     long = fitted_parts(np.repeat(rows, times, axis=0)[order], np.ones(int(times.sum())), 3)
     for one, other in zip(heavy, long, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

@@ -53,7 +53,7 @@ def _likeliest(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
     filled = np.where(here, moved, 0.0)
     features = np.concatenate([here, filled, filled * filled], axis=1)
     found: tuple[float, Parts] | None = None
-    for order in _orders(filled):
+    for order in _orders(filled, weights):
         climbed = _climbed(features, weights, _cut(order, weights, parts))
         if found is None or climbed[0] > found[0] + 1e-3 * weights.sum():
             found = climbed
@@ -61,11 +61,12 @@ def _likeliest(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
     return found[1]
 
 
-def _orders(filled: np.ndarray) -> Iterator[np.ndarray]:
+def _orders(filled: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
     """What rows are sorted by before they are cut: each column, the line along which they vary most, how far out."""
     yield from filled.T
     if filled.shape[1] > 1:
-        yield filled @ np.linalg.eigh(filled.T @ filled)[1][:, -1]
+        _, axes = np.linalg.eigh((filled * weights[:, None]).T @ filled)
+        yield np.round(filled @ axes[:, -1], 12)
     yield np.round((filled * filled).sum(axis=1), 12)
 
 
