@@ -12,7 +12,7 @@ from softcount.families.examples import Cells, example
 from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
-from softcount.numerics.late_scipy import betainc, gammaln, pdtr, pdtrc, xlogy
+from softcount.numerics.late_scipy import betainc, gammaln, pdtr, pdtrc
 from softcount.numerics.logspace import log_rising
 from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
@@ -77,7 +77,8 @@ class Poisson(Totals):
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         rate = params["rate"]
         whole = shares @ rate
-        return np.asarray(xlogy(rate, rate) - xlogy(rate, whole if whole > 0 else 1.0) - rate + whole)
+        logs = np.log(np.where(rate > 0, rate, 1.0)) - np.log(whole if whole > 0 else 1.0)
+        return np.asarray(rate * logs - rate + whole)
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         rate = params["rate"]

@@ -12,6 +12,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, filled, flat
+from softcount.sources.arrow_functions import as_type, with_levels
 from softcount.sources.detect import open_source
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
@@ -157,8 +158,8 @@ def _open(
 
 def _coded(column: Any) -> np.ndarray:
     """Numbers for the values of a column of labels, -1 where there is none."""
-    labels = flat(column).dictionary_encode().indices
-    return filled(labels.cast("float64"), -1.0).astype(np.int64)
+    labels = with_levels(flat(column)).indices
+    return filled(as_type(labels, "float64"), -1.0).astype(np.int64)
 
 
 def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
