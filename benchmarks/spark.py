@@ -34,22 +34,30 @@ TARGETS = {
 }
 
 
+SEEN: dict[tuple[int, str], int] = {}
+"""Ticks of every process that was looked at, by its number and when it began."""
+
+
 def processor_seconds() -> float:
-    """CPU time of this process and all it has started, those that ended among them."""
-    ticks, parents = {}, {}
+    """CPU time of this process and all it has started; of those that ended, what they had when last looked at.
+
+    Spark's daemon lets its workers go without taking over their times, so these cannot be had from the parents.
+    """
+    living, parents = {}, {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            parents[int(name)], ticks[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    total, left = 0, [os.getpid()]
+            parents[int(name)], living[int(name)] = int(fields[1]), (fields[19], sum(map(int, fields[11:13])))
+    left = [os.getpid()]
     while left:
         own = left.pop()
-        total += ticks[own]
+        begun, ticks = living[own]
+        SEEN[own, begun] = ticks
         left += [child for child, parent in parents.items() if parent == own]
-    return total / os.sysconf("SC_CLK_TCK")
+    return sum(SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def spent(work: Callable[[], Any]) -> tuple[float, Any]:
