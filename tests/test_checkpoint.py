@@ -132,6 +132,48 @@ def test_other_data_other_options_and_other_files_are_refused(tmp_path: Path) ->
         sc.Mixture(2, checkpoint=3).fit(rows())
 
 
+def series() -> list[list[float]]:
+    rng = np.random.default_rng(3)
+    return [list(rng.normal(size=40) + 2 * (rng.random(40) < 0.2).cumsum() % 3) for _ in range(6)]
+
+
+@pytest.mark.parametrize("states", [3, "auto"])
+@pytest.mark.usefixtures("often")
+def test_hidden_states_go_on_to_the_same_bits(states: Any, tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    setting = {"n_states": states, "n_init": 2, "max_iter": 40, "random_state": 0, "n_jobs": 1, "checkpoint": path}
+    with pytest.MonkeyPatch.context() as patch:
+        needed = kill_after(10**9, patch)
+        whole = sc.HiddenMarkov(**{**setting, "checkpoint": None}).fit(series())
+    for moment in (needed[0] // 3, needed[0] - 2):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_after(moment, patch)
+            with pytest.raises(Killed):
+                sc.HiddenMarkov(**setting).fit(series())
+        assert path.exists()
+        found = sc.HiddenMarkov(**setting).fit(series())
+        assert found.trace_ == whole.trace_ and found.agreed_ == whole.agreed_ and found.notes_ == whole.notes_
+        assert np.array_equal(found.transitions_, whole.transitions_)
+        for key, own in found.params_.items():
+            assert all(np.array_equal(value, whole.params_[key][name]) for name, value in own.items())
+        assert not path.exists()
+
+
+@pytest.mark.usefixtures("often")
+def test_the_same_steps_in_other_sequences_are_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    shown = {"mean": [0, 4], "variance": [1, 1]}
+    start = {"first": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.1, 0.9]], 0: shown}
+    states = sc.HiddenMarkov(2, init=start, tol=0, max_iter=9, checkpoint=path)
+    with pytest.MonkeyPatch.context() as patch:
+        kill_after(5, patch)
+        with pytest.raises(Killed):
+            states.fit(series())
+    whole = [step for own in series() for step in own]
+    with pytest.raises(DataError, match="is a checkpoint of other data"):
+        states.fit([whole[:100], whole[100:]])
+
+
 KILLED = """
 import os, signal, sys
 from softcount.learn import climb_log

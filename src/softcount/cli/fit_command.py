@@ -168,7 +168,8 @@ class FitCommand(options.HeadedCommand):
 @click.option(
     "--checkpoint",
     metavar="FILE",
-    help="Write down in this file how far the search for classes is; it is removed when the model is saved.",
+    help="Write down in this file how far the search for classes or hidden states is; it is removed when the model "
+    "is saved.",
 )
 @click.option(
     "--engine",
@@ -320,17 +321,23 @@ def fit_classes(request: FitRequest, saved: str) -> Told:
     """Learn a model of classes, and save it."""
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import progress
-    from softcount.files.checkpoint_file import remove_checkpoint
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
         fitted, evaluation, n_rows, beside = library.fit(request, tell)
     library.save(fitted, saved)
-    if request.checkpoint is not None and not fitted.interrupted:
-        remove_checkpoint(request.checkpoint)
+    end_checkpoint(request, fitted.interrupted)
     criterion = request.criterion or library.DEFAULT_CRITERION
     report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options, beside)
     return fitted, lambda: fit_document(report), lambda: fit_page(report)
+
+
+def end_checkpoint(request: FitRequest, interrupted: bool) -> None:
+    """Take the checkpoint away: the model is saved; one that was interrupted may go on."""
+    if request.checkpoint is not None and not interrupted:
+        from softcount.files.checkpoint_file import remove_checkpoint
+
+        remove_checkpoint(request.checkpoint)
 
 
 def fit_network(request: FitRequest, saved: str) -> Told:
@@ -358,6 +365,7 @@ def fit_sequences(request: FitRequest, saved: str, asked: SequenceRequest) -> To
         model = sequence_calls.fit_sequences(request, asked, tell)
     library.save_by(model.save, saved)
     fitted = getattr(model, "fitted_", model)
+    end_checkpoint(request, getattr(fitted, "interrupted", False))
     return fitted, lambda: sequence_document(model), lambda: sequence_page(model)
 
 

@@ -77,9 +77,9 @@ def fit_sequences(request: FitRequest, asked: SequenceRequest, tell: Tell) -> An
         asked.states, kinds=kinds or None, prior="row" if request.prior is None else request.prior,
         estimate=request.estimate, criterion=request.criterion or DEFAULT_CRITERION,
         n_init=request.starts or DEFAULT_STARTS, missing=request.form.missing or None, n_jobs=request.jobs,
-        random_state=request.seed,
+        random_state=request.seed, checkpoint=request.checkpoint,
     )  # fmt: skip
-    model._watch = starts_told(tell)
+    model._watch, model._keep_checkpoint = starts_told(tell), True
     return model.fit(sequences, request.target)
 
 

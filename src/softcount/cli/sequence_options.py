@@ -141,7 +141,7 @@ def _with(command: Any, wanted: list[tuple[str, dict[str, Any]]]) -> Any:
 
 
 NOT_BESIDE = ("classes", "net", "hidden", "cut", "required", "forbidden", "max_parents", "holdout", "folds")
-NOT_BESIDE_EITHER = ("calibrate", "unlabelled_weight", "expert", "model", "spill", "checkpoint", "engine")
+NOT_BESIDE_EITHER = ("calibrate", "unlabelled_weight", "expert", "model", "spill", "engine")
 
 
 def is_for_sequences(asked: Mapping[str, Any], layout: SequenceForm) -> bool:
@@ -157,7 +157,7 @@ def check_with_sequences(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> 
     if texts:
         raise click.UsageError("options for columns of text cannot be given with sequences")
     if asked["states"] is None:
-        for name in ("target", "criterion", "starts", "kinds"):
+        for name in ("target", "criterion", "starts", "kinds", "checkpoint"):
             if asked[name] not in (None, (), {}):
                 raise click.UsageError(f"--{name.rstrip('s')} needs --states where DATA holds sequences")
     elif any(asked[name] is not None for name in ("context", "symbols", "ends")):

@@ -70,8 +70,11 @@ def is_elsewhere(X: Any) -> bool:
 
 
 @contextmanager
-def climbs_logged(estimator: Any, plan: Plan) -> Iterator[tuple[Plan, Callable[[bool], None]]]:
-    """The plan with a checkpoint where one was asked for, and what to call at the end: with whether all is done."""
+def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tuple[Plan, Callable[[bool], None]]]:
+    """The plan with a checkpoint where one was asked for, and what to call at the end: with whether all is done.
+
+    The file is taken away then, unless it is to be kept until the model is saved.
+    """
     path = estimator.checkpoint
     if path is None:
         yield plan, lambda done: None
@@ -82,7 +85,7 @@ def climbs_logged(estimator: Any, plan: Plan) -> Iterator[tuple[Plan, Callable[[
 
     name = os.fsdecode(path)
     with checkpointed(name) as log:
-        yield replace(plan, log=log), lambda done: remove_checkpoint(name) if done else None
+        yield replace(plan, log=log), lambda done: remove_checkpoint(name) if done and not keep else None
 
 
 def folder_of(spill: Any) -> str | None:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.fit_runner import climbs_logged
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import StateFace
 from softcount.estimators.pages_above import Reporting
@@ -52,7 +53,8 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
     tried); the fullest state is reported first. Steps have columns of any kind, holes, and blocks such as
     `kinds={("x", "y"): "multinormal"}`. `transitions` says what may follow: "left-right", or a matrix, zero where no
     step may go; `first` which states may come first; `tied` has a word for each state, and states of one word show
-    the same. Sequences are whatever `read_sequences` reads.
+    the same. Sequences are whatever `read_sequences` reads. `checkpoint` is a file in which a long fit writes down
+    where it is; fitted again with the same data and options, it goes on from there to the same bits.
 
     >>> calm, storm = [1.0, 1.2, 0.9, 1.1] * 5, [9.0, 8.8, 9.3, 9.1] * 5
     >>> model = HiddenMarkov(2, random_state=0).fit([calm + storm, calm, storm + calm])
@@ -63,6 +65,8 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
     fitted_: FittedStates
     _watch: Any = None
     """Told of every iteration, where a command wants to."""
+    _keep_checkpoint = False
+    """Whether whoever fits takes the checkpoint away, once the model is saved."""
 
     def __init__(  # noqa: PLR0913 - what can be said of states
         self,
@@ -83,6 +87,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
@@ -105,8 +110,13 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
         levels = start_levels(self._columns_of_init()) | inputs.prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | _forced(plan.declared, sequences, target)
         table = sequences.table(kinds=forced, levels=levels, missing=self._missing(), target=target, labels=codes)
-        with Threads(self.n_jobs) as threads, self._watched(plan) as watched:
-            found = self._found(sequences, table, watched, threads)
+        with (
+            Threads(self.n_jobs) as threads,
+            self._watched(plan) as watched,
+            climbs_logged(self, watched, self._keep_checkpoint) as (logged, end),
+        ):
+            found = self._found(sequences, table, logged, threads)
+            end(not found.interrupted)
         self._remember(table)
         self._keep(replace(FittedStates.of(found), target=target))
         self._library = sequences_library(X)

@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ EVERY = 5.0
 """Seconds between two writings, at least."""
 SELDOM = 20.0
 """Times as long as a writing takes that passes before the next."""
+SAME_HEIGHT = 1e-9
+"""How far apart two machines may find the objective of the same rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class SavedClimb:
     @property
     def ended(self) -> bool:
         return bool(self.facts["ended"])
+
+    @property
+    def height(self) -> float:
+        """The objective where it was."""
+        return float(self.arrays["ends"][-1])
 
 
 class ClimbLog:
@@ -60,8 +68,16 @@ class ClimbLog:
         arrays = [half for array in counts.arrays.values() for half in (array.hi, array.lo)]
         digest = _digest(arrays, [counts.rows, *map(str, counts.arrays)])
         if self._data is not None and self._data not in ("", digest):
-            raise DataError(f"{self.name} is a checkpoint of other data. Give the same data, or remove the file.")
+            raise self._of_other_data()
         self._data, self._checked = digest, True
+
+    def refuse_other_height(self, saved: SavedClimb, height: float) -> None:
+        """Raise where the rows put a climb elsewhere than it was: the same ones in sequences cut otherwise, say."""
+        if not isclose(height, saved.height, rel_tol=SAME_HEIGHT):
+            raise self._of_other_data()
+
+    def _of_other_data(self) -> DataError:
+        return DataError(f"{self.name} is a checkpoint of other data. Give the same data, or remove the file.")
 
     def begin(self, params: Params, how: Any) -> SavedClimb | None:
         """What is known of the climb that starts here, or nothing; `how` says in words how it is to climb."""

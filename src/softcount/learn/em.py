@@ -34,7 +34,9 @@ def climb(
         start, log = problem.held(params), problem.log
         saved = None if log is None else log.begin(start, (stop, seed))
         try:
-            if saved is None or not rule.recall(state, saved, start):
+            if log is not None and saved is not None and rule.recall(state, saved, start):
+                log.refuse_other_height(saved, state.height)
+            else:
                 state.begin(start)
                 rule.before(state)
             while not state.over:

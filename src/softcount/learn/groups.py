@@ -332,9 +332,8 @@ class Task:
 
     @property
     def _entropy(self) -> Any:
-        """What starts are drawn by; where nobody said, a fit that goes on draws by what it began with."""
-        log, seed = self.plan.log, self.starts.seed
-        return log.seed if seed is None and log is not None else entropy(seed)
+        """What starts are drawn by."""
+        return entropy(self.starts.seed, self.plan.log)
 
     def _rngs(self, count: int) -> list[np.random.Generator]:
         """For assignments that are drawn: one for each start."""

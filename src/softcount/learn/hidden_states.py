@@ -149,7 +149,9 @@ class StateTask:
     def searched(self, extra: Sequence[Params]) -> tuple[SearchResult, Imagined]:
         """What the starts lead to. Priors look at all steps together."""
         imagined = self.imagined()
-        problem = Problem(self.model, imagined, self.steps.ready(self.model), self.runner)
+        if self.plan.log is not None:
+            self.plan.log.refuse_other_rows(self.steps.whole)
+        problem = Problem(self.model, imagined, self.steps.ready(self.model), self.runner, log=self.plan.log)
         makes: list[Make] = [*self._makes(imagined), *(partial(_itself, params) for params in extra)]
         stop = self.plan.stop
         racing = len(makes) > 1 and stop.tol > 0
@@ -177,7 +179,8 @@ class StateTask:
         init = self.starts.init
         if not isinstance(init, str):
             return [partial(init, self.model, imagined)]
-        seeds = np.random.SeedSequence(entropy(self.starts.seed)).spawn(self.starts.n_init if self._several else 1)
+        number = self.starts.n_init if self._several else 1
+        seeds = np.random.SeedSequence(entropy(self.starts.seed, self.plan.log)).spawn(number)
         draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.ready(self.model))
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
 

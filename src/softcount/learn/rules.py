@@ -185,7 +185,7 @@ class Rule:
     def saved(self, state: ClimbState, ended: bool = False) -> SavedClimb:
         """Where the climb is between two steps, or how it ended."""
         facts = {"ended": ended, "converged": state.converged, "notes": list(state.notes)}
-        numbers = {"trace": state.trace, "bounds": state.bounds, "ends": [state.fell, state.units]}
+        numbers = {"trace": state.trace, "bounds": state.bounds, "ends": [state.fell, state.units, state.height]}
         arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
         arrays |= params_arrays(state.params)
         return SavedClimb(facts, arrays if ended else arrays | self.memory())
@@ -204,7 +204,7 @@ class Rule:
         state.params = params_from(saved.arrays, like)
         state.counts, state.height = state.seen(state.params)
         state.trace, state.bounds = saved.arrays["trace"].tolist(), saved.arrays["bounds"].tolist()
-        state.fell, state.units = saved.arrays["ends"].tolist()
+        state.fell, state.units, _ = saved.arrays["ends"].tolist()
         state.notes, state.converged = [str(note) for note in saved.facts["notes"]], bool(saved.facts["converged"])
         state.ended = saved.ended
         if not saved.ended:

@@ -11,6 +11,7 @@ import numpy as np
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
+from softcount.learn.climb_log import ClimbLog
 from softcount.learn.sketch import Sketch, distances, far_from, flat_points
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -212,14 +213,17 @@ def _open(model: ClassModel, ready: Any) -> Counts:
     return model.tally_members(ready, members)
 
 
-def entropy(seed: Any) -> Any:
-    """What a `random_state` gives to draw from: a number, or None for something new each time."""
+def entropy(seed: Any, log: ClimbLog | None = None) -> Any:
+    """What a `random_state` gives to draw from: a number, or None for something new each time.
+
+    Where nobody gave one, a fit that goes on draws by what it began with.
+    """
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(0, 2**31 - 1))
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**62))
     if seed is None:
-        return None
+        return None if log is None else log.seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise DataError(f"random_state must be None, a whole number of at least 0, or a generator, not {seed!r}.")
     return int(seed)
