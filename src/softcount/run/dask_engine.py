@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -129,7 +130,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[DaskEngine]:
     """The engine at a scheduler's address, or of workers that are started here, one process each, and end with it."""
     library = _distributed()
     if address is None:
-        how = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        quiet = {"dashboard_address": None, "silence_logs": logging.ERROR}  # a worker slow to end is none of a user's
+        how = {"n_workers": workers, "threads_per_worker": 1, **quiet}
         with library.LocalCluster(**how) as cluster, library.Client(cluster) as client, DaskEngine(client) as engine:
             yield engine
         return
