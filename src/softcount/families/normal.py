@@ -86,7 +86,7 @@ class Normal(Family):
 
     def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
         rows, total, squares = (
-            Twofold.of(part) for part in sums.T * [[1.0], [setting.scale[0]], [setting.scale[0] ** 2]]
+            Twofold.of(part) for part in sums.T[:3] * [[1.0], [setting.scale[0]], [setting.scale[0] ** 2]]
         )
         shift = shifted(centres, setting)
         return stack([rows, total + shift * rows, squares + shift * total * 2.0 + shift * shift * rows], axis=-1)

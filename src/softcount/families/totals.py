@@ -54,7 +54,7 @@ class Totals(Family):
         return np.stack([present.astype(np.float64), np.where(present, column, 0.0)], axis=1)
 
     def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
-        rows, total, _ = (Twofold.of(part) for part in sums.T)
+        rows, total = (Twofold.of(part) for part in sums.T[:2])
         return stack([rows, total + Twofold.of(centres) * rows], axis=-1)
 
     def mean_features(self, params: Params) -> np.ndarray | None:

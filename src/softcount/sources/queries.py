@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import os
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from importlib import import_module
 from typing import Any
 
-from softcount.errors import DataError
+from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.arrow_batches import SpooledSource, duckdb_reader
 from softcount.sources.arrow_columns import text_of
@@ -22,6 +22,9 @@ from softcount.sources.bytestream import first_bytes
 
 ROWS = 16_384
 """Rows that are fetched at a time."""
+
+LONGEST = 300
+"""Characters of what a database says that are repeated: DuckDB names fifty functions that do not match."""
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 DUCKDB_AT = 8
@@ -33,37 +36,61 @@ POSTGRES = ("postgresql://", "postgres://")
 
 def query_source(query: str, connection: Any, name: str = "the query") -> SpooledSource:
     """The rows of a query; the connection stays open. A path or an address is connected to and closed again."""
+    with opened(connection) as own:
+        if not isinstance(query, str) or not query.strip():
+            raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
+        try:
+            with closing(batches_of(query, own)) as batches:  # its cursor is closed before the connection may be
+                return SpooledSource(batches, name)
+        except Exception as error:
+            raise refused_query(error) from None
+
+
+@contextmanager
+def opened(connection: Any) -> Iterator[Any]:
+    """A connection to ask: one that is given stays open, and of a path or an address is closed again."""
     if isinstance(connection, str | os.PathLike):
         with closing(connected(os.fspath(connection))) as own:
-            return query_source(query, own)
-    if not isinstance(query, str) or not query.strip():
-        raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
+            yield own
+    elif hasattr(connection, "raw_connection"):  # an engine of SQLAlchemy
+        with closing(_connect(connection)) as own:
+            yield own.driver_connection
+    elif hasattr(connection, "exec_driver_sql"):  # a connection of SQLAlchemy
+        yield connection.connection.driver_connection
+    else:
+        yield connection
+
+
+def _connect(engine: Any) -> Any:
     try:
-        with closing(_batches(query, connection)) as batches:  # its cursor is closed before the connection may be
-            return SpooledSource(batches, name)
+        return engine.raw_connection()
     except Exception as error:
         raise refused_query(error) from None
 
 
 def refused_query(error: Exception) -> Exception:
     """What a database says of a query, as an error of ours; any other error as it is."""
-    said = f"the database refused the query: {_one_line(error)}."
-    return DataError(said) if _is_database_error(error) else error
+    said = f"the database refused the query: {one_line(error)}."
+    return DataError(said) if is_database_error(error) else error
 
 
-def _is_database_error(error: Exception) -> bool:
+def is_database_error(error: Exception) -> bool:
     """Whether it is one of the errors that the DB-API knows, which every driver has for itself."""
-    return any(kind.__name__ == "Error" and kind.__module__ != "builtins" for kind in type(error).__mro__) and (
-        not isinstance(error, DataError)
-    )
+    if is_shortage(error):
+        return False
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
+    return any(home not in ("builtins", "softcount") and name in ("Error", "ArrowException") for home, name in kinds)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".!?")
+def one_line(error: Exception) -> str:
+    """What an error says, on one line of bounded length and without a full stop."""
+    said = " ".join(str(error).split()).rstrip(".!?") or type(error).__name__
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
 
 
-def _batches(query: str, connection: Any) -> Generator[Any, None, None]:
-    if _is_duckdb(connection):
+def batches_of(query: str, connection: Any) -> Generator[Any, None, None]:
+    """The rows of a query as Arrow batches, as they come."""
+    if is_duckdb(connection):
         answer = connection.sql(query)
         if answer is None:
             raise DataError(NO_TABLE)
@@ -82,26 +109,50 @@ def _batches(query: str, connection: Any) -> Generator[Any, None, None]:
             raise DataError(NO_TABLE)
         names = [str(column[0]) for column in cursor.description]
         source.refuse_repeated(names)
-        while rows := cursor.fetchmany(ROWS):
+        while rows := plain_rows(cursor.fetchmany(ROWS)):
             yield _batch(names, rows)
 
 
-def _is_duckdb(connection: Any) -> bool:
-    return type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+def is_duckdb(connection: Any) -> bool:
+    """Whether it is a connection of DuckDB's own, which is asked for relations."""
+    return _home(connection) == "duckdb"
 
 
-def _cursor(connection: Any) -> Any:
-    """A cursor that fetches as it goes; psycopg's own fetches everything at once unless it has a name."""
-    if not hasattr(connection, "cursor"):
-        connection = getattr(connection, "connection", connection)  # SQLAlchemy's
+def _home(connection: Any) -> str:
+    """The package that a connection is from."""
+    return type(connection).__module__.partition(".")[0].lstrip("_")
+
+
+def vendor_of(connection: Any) -> str:
+    """The database behind a connection: duckdb, postgres, sqlite, or what its package is called."""
+    home = _home(connection)
+    if hasattr(connection, "adbc_get_info"):
+        home = str(connection.adbc_get_info().get("vendor_name", home)).lower()
+    known = {"sqlite3": "sqlite", "psycopg": "postgres", "psycopg2": "postgres", "postgresql": "postgres"}
+    return known.get(home, home)
+
+
+def plain_rows(rows: Sequence[Any]) -> Sequence[Any]:
+    """Rows as tuples, though a connection was told to give them by name."""
+    return [tuple(row.values()) for row in rows] if rows and isinstance(rows[0], Mapping) else rows
+
+
+def plain_cursor(connection: Any) -> Any:
+    """A cursor for answers of a few rows."""
     if not hasattr(connection, "cursor"):
         raise DataError(
             f"a {type(connection).__name__} is no connection to a database. Give what `connect` gives, a path to a "
             "file of SQLite or DuckDB, or the address of a Postgres database."
         )
-    if type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2"):
-        return connection.cursor(name="softcount")
     return connection.cursor()
+
+
+def _cursor(connection: Any) -> Any:
+    """A cursor that fetches as it goes; psycopg's own fetches everything at once unless it has a name."""
+    if _home(connection) in ("psycopg", "psycopg2"):
+        # Outside of a transaction a cursor with a name lasts only if it is held.
+        return connection.cursor(name="softcount", withhold=bool(connection.autocommit))
+    return plain_cursor(connection)
 
 
 def _batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
@@ -162,7 +213,7 @@ def connected(database: str) -> Any:
         try:
             return duckdb.connect(database, read_only=True)
         except duckdb.Error as error:
-            raise DataError(f"{database} cannot be opened: {_one_line(error)}.") from None
+            raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
     raise DataError(
         f"{database} is no database that is known: a file of SQLite or DuckDB, or postgresql://USER@HOST/NAME."
     )
@@ -178,5 +229,5 @@ def _postgres(address: str) -> Any:
         try:
             return driver.connect(address)
         except driver.Error as error:
-            raise DataError(f"the Postgres database cannot be reached: {_one_line(error)}.") from None
+            raise DataError(f"the Postgres database cannot be reached: {one_line(error)}.") from None
     raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
