@@ -89,6 +89,13 @@ def test_every_member_of_a_pool_is_exported_and_agrees(members: Any, asked: Cell
         assert told.tolist() == model.predict(table).tolist()
 
 
+def test_words_among_numbers_leave_a_row_without_a_class(members: Any, asked: Cells) -> None:
+    model = pooled(members, ["tables and lines"])
+    odd = asked | {"a": ["tall", "2024-01-31", "1e", *(str(x) for x in asked["a"][3:] if x is not None)]}
+    odd = {name: column[:4] for name, column in odd.items()}
+    assert [row[1] is None for row in run_sqlite(odd, model)] == [True, True, True, False]
+
+
 @pytest.mark.parametrize("how", [{"numbers": "cut", "parents": "information"}, {"numbers": "normal"}], ids=str)
 def test_averaged_stars_are_exported(how: dict[str, str], asked: Cells) -> None:
     cells, labels = mixed()

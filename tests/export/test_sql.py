@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
@@ -26,6 +27,7 @@ from softcount.export.scoring_plan import scoring_plan
 from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import number
 from softcount.export.sql_query import scoring_query
+from written_forms import FORMS
 
 CLOSE = 1e-12
 REFUSED = {"text", "markov", "mixed_block"}
@@ -392,11 +394,27 @@ def test_the_nearest_centre_is_exported(kind: Any) -> None:
     assert difference(kind(3, random_state=0).fit(X)) != 0.0
 
 
-def test_dates_are_refused_by_name() -> None:
-    table = pa.table({"day": ["2024-01-01", "2024-02-01", "2024-03-05", "2024-07-09"] * 5, "x": list(range(20))})
-    model = sc.NaiveBayes(kinds={"day": "normal"}).fit(table, ["a", "b"] * 10)
-    with pytest.raises(sc.DataError, match="'day' holds dates"):
-        model.to_sql()
+def test_postgres_reads_forms_and_its_own_types(postgres: Any) -> None:
+    names = ["iso", "half days", "zones", "long months", "ISO durations", "euros"]
+    cells = numbered({name: FORMS[name] for name in names})
+    model = sc.NaiveBayes(kinds=dict.fromkeys(names, "normal")).fit(
+        pa.table({name: FORMS[name] for name in names}), ["a", "b"] * 20
+    )
+    agrees(run_postgres(postgres, cells, model), model, cells)
+    typed = ["typed moments", "typed days", "typed clock", "typed durations"]
+    model = sc.NaiveBayes().fit(pa.table({name: FORMS[name] for name in typed}), ["a", "b"] * 20)
+    columns = dict(zip(typed, ("timestamptz", "date", "time", "interval"), strict=True))
+    made = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+    try:
+        postgres.execute("SET LOCAL TIME ZONE 'Asia/Kathmandu'")
+        postgres.execute(f"CREATE TABLE rows (row bigint, {made})")
+        given = [[moment.replace(tzinfo=UTC) for moment in FORMS[typed[0]]], *(FORMS[name] for name in typed[1:])]
+        rows = list(zip(range(40), *given, strict=True))
+        postgres.cursor().executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", rows)
+        found = sorted(postgres.execute(query(model, "postgres", "rows")).fetchall())
+    finally:
+        postgres.rollback()
+    agrees(found, model, {name: FORMS[name] for name in typed})
 
 
 def test_networks_are_refused() -> None:

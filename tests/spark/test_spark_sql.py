@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import softcount as sc
 from export.test_pools import asked, members, pooled
-from export.test_sql import Answers, Cells, agrees, hostile, people, query
+from export.test_sql import Answers, Cells, agrees, hostile, numbered, people, query
+from written_forms import FORMS
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed; make scale installs it")
 __all__ = ["asked", "hostile", "members", "people"]
@@ -50,6 +54,21 @@ def test_spark_says_what_the_library_says(session: Any, people: tuple[Any, Cells
 def test_hostile_names_are_inert(session: Any, hostile: tuple[Any, Cells]) -> None:
     model, cells = hostile
     agrees(run_spark(session, cells, model), model, cells)
+
+
+def test_dates_times_and_units_are_read(session: Any) -> None:
+    names = ["iso", "half days", "zones", "long months", "ISO durations", "dollars"]
+    cells = {name: FORMS[name] for name in names}
+    model = sc.NaiveBayes(kinds=dict.fromkeys(names, "normal")).fit(pa.table(cells), ["a", "b"] * 20)
+    agrees(run_spark(session, numbered(cells), model), model, cells)
+    typed = {name: FORMS[name] for name in ("typed moments", "typed days")}
+    model = sc.NaiveBayes().fit(pa.table(typed), ["a", "b"] * 20)
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    moments = [moment.replace(tzinfo=UTC) for moment in typed["typed moments"]]
+    rows = list(zip(range(40), moments, typed["typed days"], strict=True))
+    frame = session.createDataFrame(rows, "row long, `typed moments` timestamp, `typed days` date")
+    frame.createOrReplaceTempView("rows")
+    agrees(sorted(tuple(row) for row in session.sql(query(model, "spark", "rows")).collect()), model, typed)
 
 
 def test_tables_and_lines_of_a_classifier_are_scored(session: Any, members: Any, asked: Cells) -> None:

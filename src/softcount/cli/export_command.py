@@ -19,7 +19,8 @@ Examples:
 
 A query reads the columns of the model from --table and gives a line for every row: the predicted class, then the
 probability of each, as `softcount predict` does; --keep has columns of the table come first. Cells that mean missing,
-and levels never seen, are taken as the model takes them.
+and levels never seen, are taken as the model takes them; dates, times and amounts are read from the database's own
+types, as text in the form that the model has learned, or as numbers (seconds since 1970).
 
 What is exported is first run on 1,000 rows drawn from the model, and the largest difference is said; where the two
 differ by more than rounding nothing is written. Naive Bayes, mixtures, k-means and classifiers can be exported; a

@@ -13,6 +13,7 @@ from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
 from softcount.records import dataclass
 from softcount.run.threads import Threads
+from softcount.table.cell_forms import as_cell
 from softcount.table.schema import Key
 
 ROWS = 1_000
@@ -54,6 +55,7 @@ def drawn_rows(model: Fitted) -> DrawnRows:
     rng = np.random.default_rng(0)
     columns = _with_holes(_cells(model, drawn(model, ROWS, None, rng)[0]), rng)
     for key, cells in columns.items():
+        cells[:] = [as_cell(model.schema[key].written, cell) for cell in cells]
         if not model.schema[key].kind.numeric and all(isinstance(x, str) for x in cells if x is not None):
             cells[-1] = UNSEEN
     # An array has a column for what is left out, too.

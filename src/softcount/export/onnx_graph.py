@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from softcount.export.onnx_formulas import OnnxGraph, onnx_module
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names, spellings
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
+from softcount.table.cell_forms import CellForm, NumberForm, TimeForm
 from softcount.table.names import apart
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -55,7 +57,26 @@ def scoring_graph(plan: ScoringPlan) -> Any:
 def _value(column: InputColumn) -> Any:
     onnx = onnx_module()
     kind = onnx.TensorProto.DOUBLE if column.levels is None else onnx.TensorProto.STRING
-    return onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1])
+    return onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1], doc_string=_expected(column))
+
+
+def _expected(column: InputColumn) -> str:
+    """What is to be put in."""
+    if column.levels is not None:
+        return 'text, "" where missing'
+    if column.form is None:
+        return "numbers, NaN where missing"
+    return f"{as_number(column.form)}, NaN where missing"
+
+
+def as_number(form: CellForm) -> str:
+    """What the numbers of a form are."""
+    if isinstance(form, NumberForm):
+        return f"numbers in {form.unit}" if form.unit else "numbers"
+    if isinstance(form, TimeForm) and form.is_date:
+        return "seconds since 1970"
+    clock = isinstance(form, TimeForm) and "%D" not in form.pattern and not form.typed.startswith("duration")
+    return "seconds since midnight" if clock else "seconds"
 
 
 def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
@@ -153,11 +174,14 @@ def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck
     told, *proba = session.run(None, fed)
     places = {value: place for place, value in enumerate(_labels(plan)[1])}
     found = np.array([places.get(value.item() if isinstance(value, np.generic) else value, -1) for value in told])
-    return compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
+    check = compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
+    formed = [column for column in plan.columns if column.form is not None]
+    notes = (f"column {column.key!r} goes in as {as_number(column.form)}" for column in formed if column.form)
+    return replace(check, notes=(*check.notes, *notes))
 
 
 def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:
     """Cells as a graph takes them."""
     if column.levels is None:
-        return np.array([[np.nan if cell is None else float(cell)] for cell in cells])
+        return np.array([[np.nan if number is None else number] for number in column.numbers(cells)])
     return np.array([["" if cell is None else spellings(cell)[0]] for cell in cells], dtype=object)

@@ -21,7 +21,7 @@ from softcount.models.weighed_star import LOWEST, WeighedStar
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.sources.wording import and_others
-from softcount.table.cell_forms import is_plain
+from softcount.table.cell_forms import CellForm, is_plain
 from softcount.table.names import labels
 from softcount.table.schema import DASHES, MISSING, Field, Key, Kind, Schema
 
@@ -39,11 +39,20 @@ class InputColumn:
     kind: Kind = Kind.REAL
     valued: bool = False
     """Whether its levels are numbers and are read as such; others are missing."""
+    form: CellForm | None = None
+    """How its cells are written, where they are no plain numbers: dates, times, numbers with a unit."""
 
     @property
     def number(self) -> bool:
         """Whether its cells are read as numbers."""
         return self.levels is None or self.valued
+
+    def numbers(self, cells: Sequence[Any]) -> list[float | None]:
+        """Cells as the numbers they stand for."""
+        if self.form is None:
+            return [None if cell is None else float(cell) for cell in cells]
+        found = self.form.read([None if cell is None else str(cell) for cell in cells])[0]
+        return [None if np.isnan(value) else float(value) for value in found]
 
     def spellings(self) -> Iterator[tuple[str, int]]:
         """Every way that a level is written, and which it is, counted from 1."""
@@ -158,9 +167,9 @@ def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()
 
 
 def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
-    if not is_plain(spec.written):
-        assert spec.written is not None
-        raise refused(spec.key, f"holds {spec.written.said}", "other programs read otherwise")
+    form = None if is_plain(spec.written) else spec.written
+    if form is not None and not spec.kind.numeric:
+        raise refused(spec.key, f"holds {form.said}", "other programs read otherwise")
     if spec.kind is Kind.TEXT:
         raise refused(spec.key, "is text", "only Softcount counts the words of")
     dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
@@ -168,7 +177,7 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
     missing = tuple(dict.fromkeys((*words, *marks, *NOT_A_NUMBER)))
     levels = None if spec.kind.numeric else tuple(spec.levels)
-    return InputColumn(spec.key, name, missing, levels, spec.kind, valued)
+    return InputColumn(spec.key, name, missing, levels, spec.kind, valued, form)
 
 
 def spellings(level: object) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from softcount.export.drawn_rows import DrawnRows, ExportCheck, compared
-from softcount.export.scoring_plan import ScoringPlan, plain_names
+from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
 from softcount.export.sql_query import scoring_query
+from softcount.export.written_cells import reads, unread
 from softcount.table.names import apart
 
 ROW = "(row)"
@@ -20,14 +22,20 @@ def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportChe
     run, own = (_in_sqlite, "sqlite") if dialect == "sqlite" or not _has_duckdb() else (_in_duckdb, "duckdb")
     numbered = apart(ROW, {column.name for column in plan.columns})
     names = [numbered, *(column.name for column in plan.columns)]
-    cells = [list(range(len(rows.places))), *(rows.cells[column.key] for column in plan.columns)]
+    cells = [list(range(len(rows.places))), *(_given(column, rows.cells[column.key], own) for column in plan.columns)]
     found = sorted(run(names, cells, scoring_query(plan, own, keep=[numbered])))
     places = {value: place for place, value in enumerate(plain_names(plan.names)["values"])}
     told = np.array([-1 if row[1] is None else places[row[1]] for row in found])
     proba = None
     if plan.finish == "probabilities":
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
-    return compared(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], told, proba)
+    check = compared(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], told, proba)
+    return replace(check, notes=(*check.notes, *unread(plan.columns, dialect)))
+
+
+def _given(column: InputColumn, cells: list[Any], dialect: str) -> list[Any]:
+    """Cells as they are written, or as plain numbers where the dialect does not read that."""
+    return cells if column.form is None or reads(column.form, dialect) else column.numbers(cells)
 
 
 def _has_duckdb() -> bool:

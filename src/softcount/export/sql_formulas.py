@@ -32,6 +32,8 @@ from softcount.records import dataclass
 
 TOO_SMALL = -700.0
 """A logarithm whose exponential is taken for nothing: Postgres refuses to underflow."""
+LARGEST = 1.7976931348623157e308
+"""What is beyond is no number: it is in no interval, so that the row has no class."""
 
 
 def sqlglot_expressions() -> Any:
@@ -261,7 +263,8 @@ class SqlFormulas:
         missing = (is_null(cell.copy()), exp.Literal.number(0))
         if isinstance(code, IntervalCode):
             places = [exp.Literal.number(place + 1) for place in range(len(code.edges) + 1)]
-            return case_of([missing], interval(cell, np.asarray(code.edges).tolist(), places))
+            endless = exp.GT(this=exp.Abs(this=cell.copy()), expression=number(LARGEST))
+            return case_of([missing, (endless, exp.Null())], interval(cell, np.asarray(code.edges).tolist(), places))
         assert isinstance(code, LevelCode)
         levels = (
             (exp.EQ(this=cell.copy(), expression=exp.Literal.string(text)), exp.Literal.number(place))

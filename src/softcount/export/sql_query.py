@@ -38,6 +38,7 @@ from softcount.export.sql_formulas import (
     tree,
 )  # fmt: skip
 from softcount.export.sql_sums import SCORE, JoinedTable, SumStep, asked_later, batches, joined_tables
+from softcount.export.written_cells import WrittenCells
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
 from softcount.records import dataclass
@@ -48,6 +49,8 @@ MATERIALIZED = ("duckdb", "postgres", "sqlite")
 """Dialects in which a step can be said to be computed once."""
 MOST_TABLES, MOST_NUMBERS = 1_000, 500_000
 """What a query may hold: averaged stars take a table for every pair of columns."""
+NO_NUMBERS = ("*[^0-9.eE+-]*", "*[0-9.][+-]*", "*.*.*", "*[eE]*[eE.]*", "*[eE]", "[eE]*", "[+-][eE+-]*")
+"""Shapes of text of which SQLite would read a part as a number."""
 USUAL_TABLE = "rows"
 HEADING = "Scores rows as the model does: the class it predicts and the probability of each. Made by Softcount."
 
@@ -92,7 +95,7 @@ class QueryWriter:
 
     def last(self, table: str) -> Any:
         """The selection that comes last, after all steps."""
-        return self._finished(self._summed(self._coded(self._bounded(self._read(table)))))
+        return self._finished(self._summed(self._coded(self._bounded(self._parsed(self._read(table))))))
 
     # -- steps
 
@@ -119,6 +122,27 @@ class QueryWriter:
         nothing = [] if kept or cells else [self._named(self.exp.Literal.number(1), "nothing")]
         select = self.exp.Select(expressions=[*kept, *cells, *nothing]).from_(source, copy=False)
         return self._step("softcount_cells", select)
+
+    def _parsed(self, last: str) -> str:
+        """Dates, times and numbers with a unit as the numbers they are: their parts first, then what these make."""
+        forms = {self.formulas.names.cells[one.key]: one.form for one in self.plan.columns if one.form is not None}
+        if not forms:
+            return last
+        reader, exp = WrittenCells(self.dialect), self.exp
+        parts = {name: reader.parts(form, exp.column(name)) for name, form in forms.items()}
+        named = [self._named(part, f"{name}_{own}") for name, each in parts.items() for own, part in each.items()]
+        last = self._step("softcount_written", self._select(last, [*self._kept(self._inputs()), *named]))
+        found = []
+        for name in self.formulas.names.cells.values():
+            cell = exp.column(name)
+            if name in forms:
+                own = {part: exp.column(f"{name}_{part}") for part in parts[name]}
+                plain = reader.plain(forms[name], cell)
+                if self.dialect == "sqlite":
+                    plain = double(case_of([self._no_number(cell, cell)], cell.copy()))
+                cell = self._named(reader.value(forms[name], cell, own, plain), name)
+            found.append(cell)
+        return self._step("softcount_numbers", self._select(last, [*self._kept(self.carried), *found]))
 
     def _bounded(self, last: str) -> str:
         """Numbers outside of what their column may hold are null, as the model takes them."""
@@ -147,6 +171,8 @@ class QueryWriter:
         # Not IN: DuckDB makes a join of each, and 300 columns took 25 s to plan.
         missing = [(exp.Literal.string(word), exp.Null()) for word in column.missing]
         trimmed = exp.Trim(this=text.copy())
+        if column.form is not None:
+            return case_of(missing, WrittenCells(self.dialect).of_source(column.form, source, trimmed.copy()), trimmed)
         if column.levels is None:
             odd = case_of([self._no_number(source, text)], source) if self.dialect == "sqlite" else source
             return double(case_of(missing, odd, trimmed))
@@ -162,11 +188,15 @@ class QueryWriter:
     def _no_number(self, source: Any, text: Any) -> tuple[Any, Any]:
         """Text that is no number is 0 in SQLite; as an infinite one it leaves the row without a class."""
         exp = self.exp
-        other = exp.Glob(this=text.copy(), expression=exp.Literal.string("*[^0-9.eE+-]*"))
-        bare = exp.Not(this=exp.Glob(this=text.copy(), expression=exp.Literal.string("*[0-9]*")))
+        shapes = [exp.Glob(this=text.copy(), expression=exp.Literal.string(shape)) for shape in NO_NUMBERS]
+        shapes.append(exp.Not(this=exp.Glob(this=text.copy(), expression=exp.Literal.string("*[0-9]*"))))
         kind = exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
         is_text = exp.EQ(this=kind, expression=exp.Literal.string("text"))
-        odd = exp.And(this=is_text, expression=exp.Paren(this=exp.Or(this=other, expression=bare)))
+
+        def either(left: Any, right: Any) -> Any:
+            return exp.Or(this=left, expression=right)
+
+        odd = exp.And(this=is_text, expression=exp.Paren(this=tree(either, shapes)))
         return odd, exp.Literal.number("9e999")
 
     def _coded(self, last: str) -> str:

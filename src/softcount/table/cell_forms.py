@@ -107,7 +107,8 @@ class NumberForm(CellForm):
         import pyarrow.compute as pc
 
         values = text_of([None if cell is None else cell.strip() for cell in cells])
-        good = pc.match_substring_regex(values, self.pattern)
+        signs = pc.match_substring_regex(values, "[+-].*[+-]")  # before the unit or after it, not both
+        good = pc.and_not(pc.match_substring_regex(values, self.pattern), signs)
         kept = pc.if_else(good, values, pa.nulls(len(values), values.type))
         plain = pc.replace_substring_regex(kept, self.pattern, r"\2\3\4")
         if self.thousands:
