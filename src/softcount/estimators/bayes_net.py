@@ -25,6 +25,7 @@ from softcount.estimators.net_structure import WORDS, SearchSettings, Structure,
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
+from softcount.estimators.row_by_row import row_by_row, rows_here
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
@@ -474,6 +475,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
             raise DataError("say which node is asked for: predict(X, 'node'). The network was learned without a class.")
         return target
 
+    @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
         """The likeliest level of a node in every row, given the rest of the row; the expected value of a number."""
         node = self._of(of)
@@ -484,6 +486,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
             return np.asarray(self.classes_[chosen])
         return np.asarray(np.array(list(self._fitted.levels[node]), dtype=object)[chosen])
 
+    @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """(rows x levels) probability of every level of a node given the rest of the row."""
         table = self._closed(X)
@@ -491,14 +494,17 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         inputs.warn_of_unseen(table)
         return found
 
+    @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-probability (density, where there are numbers) of what every row shows."""
         return self._fitted.row_logs(self._closed(X))
 
+    @rows_here
     def log_likelihood(self, X: Any) -> float:
         """The log-probability of all rows together."""
         return float(self.score_samples(X).sum())
 
+    @rows_here
     def score(self, X: Any, y: Any = None) -> float:
         """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
         if y is None or self._fitted.target is None:
@@ -508,6 +514,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         inputs.refuse_other_labels(y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
+    @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
         from softcount.estimators.filling import filled
@@ -517,6 +524,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in self._fitted.schema.fields])
 
+    @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
         """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.
 
@@ -529,6 +537,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         own = {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}
         return self._result(arrow_table(own), X)
 
+    @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats less likely each row is than is usual for the nodes that it shows."""
         found = surprises(self._fitted, self._closed(X))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.counts import ROOT
 from softcount.estimators.inputs import Answer, refuse_fraction
 from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table
+from softcount.estimators.row_by_row import row_by_row
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import (
     Anomaly,
@@ -77,10 +78,12 @@ class ClassReports(ResultFrames):
         lines = [_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies]
         return self._result(arrow_lines(lines, _odd_types(names)), X, [line["row"] for line in lines])
 
+    @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats more surprising each row is than is usual in its class: the score that `anomalies` ranks by."""
         return self._answer(X, anomaly_scores)
 
+    @row_by_row
     def membership_entropy(self, X: Any) -> Any:
         """How unsure each row is of its class: its likeliest class, that one's probability, and the entropy.
 

@@ -24,7 +24,7 @@ from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet
 from softcount.run.threads import Threads
-from softcount.sources.frames import is_missing
+from softcount.sources.frames import is_missing, refuse_elsewhere
 from softcount.table.schema import MISSING, Schema
 
 FOLDS = 5
@@ -129,6 +129,7 @@ def compare(
     >>> found.table.column_names[:3], found.rows
     (['model', 'log_loss', 'behind'], 120)
     """
+    refuse_elsewhere(X)
     return replace(compared(X, y, kinds, curve, folds, random_state), library=frame_library(X))
 
 

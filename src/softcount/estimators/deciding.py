@@ -13,13 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.filling import arrow_of
+from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.row_by_row import row_by_row, rows_here
 from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation
 from softcount.fitted.best_error import BestError, best_error
 from softcount.fitted.decisions import Decision, Threshold, estimated_shares, place_of, with_prior
 from softcount.fitted.fitted_model import Fitted
+from softcount.sources.frames import engine_holding
 
 
 class Deciding:
@@ -40,6 +43,7 @@ class Deciding:
         """Their logarithms."""
         raise NotImplementedError
 
+    @row_by_row
     def predict(self, X: Any, costs: Any = None, prior: Any = None, threshold: Any = None) -> np.ndarray:
         """The likeliest class of each row; with `costs` the one whose expected cost is lowest.
 
@@ -53,10 +57,12 @@ class Deciding:
         chosen = decide(self.predict_proba(X, prior))
         return np.asarray(self.classes_[chosen])
 
+    @row_by_row
     def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
         """(rows x classes) probability of each class given what the row says; `prior` as in `predict`."""
         return self._class_proba(X) if prior is None else np.exp(self.predict_log_proba(X, prior))
 
+    @row_by_row
     def predict_log_proba(self, X: Any, prior: Any = None) -> np.ndarray:
         """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
         logs = self._class_log_proba(X)
@@ -91,6 +97,7 @@ class Deciding:
         lines = [asdict(line) for line in lift_of(held, self._names(), place, parts)]
         return self._result(arrow_lines(lines))  # type: ignore[attr-defined]
 
+    @rows_here
     def choose_threshold(  # noqa: PLR0913 - what can be asked for
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
         sample_weight: Any = None,
@@ -112,11 +119,15 @@ class Deciding:
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, prior: Any) -> ScoredRows:
         check_is_fitted(self, "classes_")
-        X = inputs.opened(X, self._missing(), isinstance(y, str))  # type: ignore[attr-defined]
-        y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        if engine_holding(X) is None:
+            X = inputs.opened(X, self._missing(), isinstance(y, str))  # type: ignore[attr-defined]
+            proba, y = None, inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        else:
+            proba, y = answers_and_labels(self.predict_proba(X, prior), X, y)
         inputs.refuse_other_labels(_known(y), self.classes_)
         labels = label_places(y, self._names())
-        return scored_rows(self.predict_proba(X, prior), labels, _weights(sample_weight, len(labels)))
+        proba = self.predict_proba(X, prior) if proba is None else proba
+        return scored_rows(proba, labels, _weights(sample_weight, len(labels)))
 
     def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
         """What models of the other folds say of the rows of each, which have no weight there; and the classes."""

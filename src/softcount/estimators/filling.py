@@ -90,6 +90,12 @@ def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     return changed
 
 
+def as_type(column: Any, dtype: Any) -> Any:
+    """A column of pandas as another type; text that is to be numbers is the numbers that it spells."""
+    numbers = getattr(dtype, "kind", "O") in "iuf" and getattr(column.dtype, "kind", "O") not in "iufb"
+    return (column.astype(object).map(_number) if numbers else column).astype(dtype)
+
+
 def _numbers(values: np.ndarray) -> bool:
     return not any(isinstance(value, (str, bool, np.bool_)) for value in values)
 
@@ -100,6 +106,17 @@ def _number(cell: Any) -> float | None:
         return None if cell is None else float(cell)
     except (TypeError, ValueError):
         return None
+
+
+def as_arrow_type(column: Any, kind: Any) -> Any:
+    """A column of Arrow as another type; text that is to be numbers is the numbers that it spells."""
+    import pyarrow as pa
+
+    if column.type == kind:
+        return column
+    if pa.types.is_floating(kind) and not pa.types.is_primitive(column.type):
+        return pa.array(list(map(_number, column.to_pylist())), kind)
+    return column.cast(kind)
 
 
 def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:

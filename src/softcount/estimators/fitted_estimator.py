@@ -21,6 +21,7 @@ from softcount.estimators.kept_record import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.row_by_row import row_by_row, rows_here
 from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
@@ -132,18 +133,22 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         codes, wide = np.empty((len(X), 0), dtype=np.uint8), np.empty((len(X), 0), dtype=np.int32)
         return Chunks([Chunk(0, len(X), X, codes, wide)], len(X))
 
+    @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows x groups) probability of each group given what the row says."""
         return self._answer(X, Fitted.proba)
 
+    @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
         return self._answer(X, Fitted.log_proba)
 
+    @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density of each row under the model, groups summed out."""
         return self._answer(X, Fitted.score_rows)
 
+    @row_by_row
     def explain(self, X: Any, against: Any = None) -> Any:
         """A frame of what each column adds to the log-odds of the class against the runner-up.
 
@@ -176,6 +181,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         check_is_fitted(self, "fitted_")
         return query(self.fitted_, of, given)
 
+    @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
         from softcount.estimators.filling import filled
@@ -187,6 +193,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
+    @rows_here
     def augment(self, X: Any) -> Any:
         """A frame of every row once per group, with the expected count of that row in that group."""
         import pyarrow as pa

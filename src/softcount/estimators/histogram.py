@@ -15,6 +15,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows
 from softcount.estimators.other_faces import BinFace
+from softcount.estimators.row_by_row import row_by_row, rows_here
 
 
 # scikit-learn has no types
@@ -85,6 +86,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
         cells, _ = cells_of(self, X, reset=False)
         return np.ascontiguousarray(cells[:, 0])
 
+    @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each value: minus infinity outside the edges, 0 for a missing one."""
         column = self._column(X)
@@ -96,6 +98,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
         found[inside] = heights[np.minimum(where, len(heights) - 1)]
         return found
 
+    @rows_here
     def score(self, X: Any, y: Any = None) -> float:
         """The log-likelihood of all values together."""
         return float(self.score_samples(X).sum())
@@ -105,6 +108,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
         """The probability below each edge."""
         return np.concatenate([[0.0], np.cumsum(self.probabilities_)[:-1], [1.0]])
 
+    @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
         """The probability of a value at or below each."""
         column = self._column(X)

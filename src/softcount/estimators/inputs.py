@@ -25,6 +25,7 @@ from softcount.sources.frames import (
     is_lazy,
     is_missing,
     plain_keys,
+    refuse_elsewhere,
     text_column,
 )
 from softcount.table import Table, check_weights, code_labels, open_table
@@ -102,6 +103,7 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
 def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
     """X after scikit-learn's checks, which may not be finite; `say` is how a problem is put."""
+    refuse_elsewhere(X)
     try:
         return validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, **how)
     except DataError:

@@ -18,6 +18,7 @@ from softcount.estimators.exporting import ExportingCentres
 from softcount.estimators.fit_runner import folder_of, from_engine, is_elsewhere, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
+from softcount.estimators.row_by_row import row_by_row
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
 from softcount.learn.kmeans.fit_rows import fit_rows, refuse_few, without_direction
@@ -25,7 +26,7 @@ from softcount.learn.kmeans.points import refuse_not_finite
 from softcount.numerics.late_scipy import sparse
 from softcount.run.joined_rows import joined
 from softcount.run.threads import Threads
-from softcount.sources.frames import text_column
+from softcount.sources.frames import engine_holding, text_column
 from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import MISSING, Kind
@@ -163,10 +164,12 @@ class KMeans(
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(self.found_, rows, threads)
 
+    @row_by_row
     def predict(self, X: Any) -> np.ndarray:
         """The nearest centre of each row, the first of equals."""
         return self._answer(X, Centres.assign)[0]
 
+    @row_by_row
     def transform(self, X: Any) -> np.ndarray:
         """(rows x clusters) distance of each row from each centre."""
         return self._answer(X, Centres.distances)
@@ -175,6 +178,8 @@ class KMeans(
         """Find the centres and say which each row is nearest to."""
         self.fit(X, sample_weight=sample_weight)
         if not hasattr(self, "labels_"):
+            if engine_holding(X) is not None:
+                return self.predict(X)
             raise DataError("the labels of rows that an engine has are not brought here. Use fit, then predict some.")
         return self.labels_
 

@@ -21,6 +21,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
 from softcount.estimators.other_faces import KernelFace
+from softcount.estimators.row_by_row import row_by_row, rows_here
 
 MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
@@ -216,6 +217,7 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
             refuse_outside(self, cells[:, column], column, end)
         self._take(DensityRows(cells, weights if weights.size else None, level))
 
+    @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row, in nats; 0 for a row of which nothing is known."""
         density = self._density()
@@ -230,10 +232,12 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
         found[~missing] = density.log_density(column[~missing])
         return found
 
+    @rows_here
     def score(self, X: Any, y: Any = None) -> float:
         """The log-likelihood of all rows together."""
         return float(self.score_samples(X).sum())
 
+    @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
         """The probability of a value at or below each; of several columns, of all at or below theirs."""
         density = self._density()

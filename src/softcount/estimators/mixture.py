@@ -20,6 +20,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.number_average import averaged_numbers, with_averages
 from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.row_by_row import row_by_row, rows_here
 from softcount.estimators.streaming import Streaming
 from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
 from softcount.fitted.fitted_model import Fitted
@@ -232,6 +233,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     # -- answers
 
+    @row_by_row
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest component of each row: the class that y named, or its number from 0 where it has no name."""
         best = np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
@@ -239,8 +241,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the components and say which each row is in."""
-        return np.asarray(self.fit(X, y, sample_weight).predict(X))
+        return self.fit(X, y, sample_weight).predict(X)  # type: ignore[no-any-return]
 
+    @row_by_row
     def transform(self, X: Any) -> np.ndarray:
         """(rows x components) memberships, `predict_proba` as a step of a pipeline has it."""
         return self.predict_proba(X)
@@ -249,20 +252,24 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    @rows_here
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density per row."""
         scores = self.score_samples(X)
         return float(np.average(scores, weights=_checked_weights(sample_weight, len(scores))))
 
+    @rows_here
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion: smaller is better."""
         total, rows = self._total(X, sample_weight)
         return float(-2 * total + self.n_parameters_ * np.log(rows))
 
+    @rows_here
     def description_length(self, X: Any, sample_weight: Any = None) -> float:
         """Bits to write the parameters down, and the rows by their help: half of BIC, in bits; smaller is better."""
         return description_length(self.bic(X, sample_weight))
 
+    @rows_here
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion: smaller is better."""
         return float(-2 * self._total(X, sample_weight)[0] + 2 * self.n_parameters_)
@@ -273,6 +280,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         weights = _checked_weights(sample_weight, len(scores))
         return float(weights @ scores), float(weights.sum())
 
+    @rows_here
     def icl(self, X: Any, sample_weight: Any = None, assign: str = "soft") -> float:
         """Integrated completed likelihood: BIC plus twice the memberships' entropy; smaller is better.
 

@@ -20,6 +20,7 @@ from softcount.estimators.average_members import (
 )
 from softcount.estimators.filling import arrow_of
 from softcount.estimators.result_frames import arrow_table, as_frame, frame_library
+from softcount.estimators.row_by_row import row_by_row, rows_here
 from softcount.fitted.answers import AveragedAnswer
 from softcount.networks.edge_strength import evidence_weights
 from softcount.numerics.logspace import log_sum_exp, softmax_rows
@@ -83,10 +84,12 @@ class ModelAverage:
 
     # -- rows
 
+    @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row: of the weighted sum of the members' densities."""
         return np.asarray(log_sum_exp(self._log_weights + self._each(lambda member: member.model.score_samples(X)), 1))
 
+    @rows_here
     def score(self, X: Any, y: Any = None) -> float:
         """Without y the mean log-density of a row; with y the share of rows whose class is predicted."""
         if y is None:
@@ -96,17 +99,20 @@ class ModelAverage:
         inputs.refuse_other_labels(y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
+    @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """(rows x classes) probability of each class; of networks, also of each level of a node."""
         self._needs_classes(of)
         chances = np.stack([member.proba(X, of) for member in self._members])
         return np.asarray(np.einsum("rm,mrc->rc", self._row_weights(X, of), chances))
 
+    @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
         """The likeliest class of each row; of networks, also the likeliest level of a node."""
         best = self.predict_proba(X, of).argmax(axis=1)

@@ -18,6 +18,7 @@ from softcount.estimators.deciding import Deciding
 from softcount.estimators.fit_runner import from_engine, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
+from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
@@ -39,6 +40,7 @@ from softcount.learn.rules import Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
 from softcount.records import dataclass
+from softcount.sources.frames import engine_holding
 from softcount.table import Table, open_table, wording
 from softcount.table.schema import Key, Schema
 from softcount.table.table import OUTSIDE
@@ -365,13 +367,18 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
         Without `y` a folder of documents is scored by its sub-folders.
         """
+        check_is_fitted(self, "fitted_")
+        told = None
+        if engine_holding(X) is not None:
+            told, y = answers_and_labels(self.predict(X), X, y)
         X = inputs.opened(X, self._missing(), y is None or isinstance(y, str))
         y = inputs.default_target(X) if y is None else y
         if isinstance(y, str) and inputs.is_table(X):
             y = inputs.column_of(X, y)
         inputs.refuse_gaps(y)
-        check_is_fitted(self, "fitted_")
         inputs.refuse_other_labels(y, self.classes_)
+        if told is not None:
+            return float(np.average(told == np.asarray(y), weights=sample_weight))
         return float(super().score(X, y, sample_weight))
 
     calibration_: Calibration | None = attribute(

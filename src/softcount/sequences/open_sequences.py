@@ -29,7 +29,7 @@ from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.detect import file_source, from_path, open_source
 from softcount.sources.document_files import DocumentsSource, LinesSource, one_document
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
-from softcount.sources.frames import TEXT, is_frame, text_column
+from softcount.sources.frames import TEXT, is_frame, refuse_elsewhere, text_column
 from softcount.sources.source import Key, Source
 from softcount.table import MISSING
 from softcount.table.cell_values import MissingWords
@@ -75,6 +75,7 @@ def open_sequences(  # noqa: PLR0913
     >>> found.names, found.lengths.tolist(), found.notes
     (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and put so, first 'b'",))
     """
+    refuse_elsewhere(data)
     if isinstance(data, Sequences):
         return data if weights is None else data.weighed(weights)
     said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))

@@ -18,6 +18,8 @@ from softcount.sources.source import Key, refuse_repeated
 
 TEXT = "text"
 """The name of the column that documents given without one are."""
+ENGINES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}
+"""Whose collections the classes of a package are."""
 
 
 class CellTypeError(DataError, TypeError):
@@ -30,13 +32,29 @@ def is_frame(data: Any) -> bool:
 
 
 def collected(data: Any) -> Any:
-    """A lazy frame of polars as the frame it stands for; anything else as it is."""
+    """A lazy frame of polars as the frame it stands for; anything else as it is, but for the frame of an engine."""
+    refuse_elsewhere(data)
     return data.collect() if is_lazy(data) else data
 
 
 def is_lazy(data: Any) -> bool:
     """Whether data is a lazy frame of polars."""
     return type(data).__name__ == "LazyFrame" and type(data).__module__.startswith("polars")
+
+
+def engine_holding(data: Any) -> str | None:
+    """Whose collection data is where rows are not in this process: "Dask" or "Spark"; None of anything else."""
+    return ENGINES.get(type(data).__module__.partition(".")[0])
+
+
+def refuse_elsewhere(data: Any) -> None:
+    """Raise where rows are in the frame of an engine, and what is asked needs them here."""
+    engine = engine_holding(data)
+    if engine is not None and hasattr(data, "columns"):
+        bring = "X.compute()" if engine == "Dask" else "X.toPandas()"
+        raise DataError(
+            f"what was asked needs the rows here, and these are in a frame of {engine}'s. Bring them: {bring}"
+        )
 
 
 def _plain_pandas(data: Any) -> Any:
