@@ -71,6 +71,20 @@ def test_dates_times_and_units_are_read(session: Any) -> None:
     agrees(sorted(tuple(row) for row in session.sql(query(model, "spark", "rows")).collect()), model, typed)
 
 
+def test_words_of_documents_are_found_and_summed(session: Any) -> None:
+    documents = [
+        "The cat, the MAT_1 x",
+        "dog & DOG: caf\u00e9s",
+        "\u00c4rger \u00c9COLE",
+        "\u0414\u043e\u043c",
+        "",
+        None,
+    ] * 4
+    for kind in (sc.Text(), sc.Text("bernoulli")):
+        model = sc.NaiveBayes(kinds={"t": kind}).fit(pa.table({"t": documents}), ["a", "b", "a", "b", "a", "b"] * 4)
+        agrees(run_spark(session, numbered({"t": documents}), model), model, {"t": documents})
+
+
 def test_tables_and_lines_of_a_classifier_are_scored(session: Any, members: Any, asked: Cells) -> None:
     model = pooled(members, ["naive Bayes", "tables and lines"])
     agrees(run_spark(session, asked, model), model, asked)

@@ -19,6 +19,7 @@ from softcount.export.formulas import (
     LevelCode,
     LookUp,
     Missing,
+    WordsCode,
     clamped,
     formula,
     log,
@@ -146,12 +147,19 @@ def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     return Choose(there(keys), found, formula(0.0))
 
 
+def _words(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    start, table = form["weights"][:, 0], form["weights"][:, 1:].T
+    found = LookUp(WordsCode(keys[0], form["once"]), clamped(table)) + formula(start)
+    return Choose((Missing(keys[0]),), formula(0.0), found)
+
+
 def _block(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     return block_formula(form, keys, [Cell(key) for key in keys])
 
 
 SEVERAL: dict[str, Callable[[ClosedForm, tuple[Key, ...], Sizes], Formula]] = {
     "levels": _levels, "joint": _joint, "sum": _sum, "trials": _trials, "block": _block,
+    "words": _words,
 }  # fmt: skip
 """By form of levels and of several columns, what they add."""
 

@@ -121,6 +121,14 @@ class IntervalCode(Code):
     edges: np.ndarray
 
 
+@dataclass(frozen=True)
+class WordsCode(Code):
+    """All words of a document: what is looked up is the sum over them, of each `once` or as often as it occurs."""
+
+    key: Key
+    once: bool
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedCode(Code):
     """Codes together, the last turning fastest: of a code of `size` or more the value is 0."""

@@ -23,9 +23,11 @@ from softcount.export.formulas import (
     Missing,
     Once,
     Test,
+    WordsCode,
     code_key,
 )  # fmt: skip
 from softcount.export.scoring_plan import InputColumn
+from softcount.export.sql_words import refuse_words
 from softcount.sources.arrow_columns import number_words
 from softcount.table.schema import Key, Kind
 
@@ -171,6 +173,8 @@ class OnnxGraph:
             cell = self.cell(code.key)
             place = self.node("Add", self.places(cell, code.edges), self.known([[1]], np.int64))
             return self.node("Where", self.node("IsNaN", cell), self.known([[0]], np.int64), place)
+        if isinstance(code, WordsCode):
+            raise refuse_words(code.key, "a graph")
         assert isinstance(code, CombinedCode)
         whole = ""
         for part, size in zip(code.codes, code.sizes, strict=True):

@@ -24,6 +24,7 @@ from softcount.sources.wording import and_others
 from softcount.table.cell_forms import CellForm, is_plain
 from softcount.table.names import labels
 from softcount.table.schema import DASHES, MISSING, Field, Key, Kind, Schema
+from softcount.text import Reading
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN")
 
@@ -41,6 +42,8 @@ class InputColumn:
     """Whether its levels are numbers and are read as such; others are missing."""
     form: CellForm | None = None
     """How its cells are written, where they are no plain numbers: dates, times, numbers with a unit."""
+    reading: Reading | None = None
+    """How its words are found, where it is text; they are its levels."""
 
     @property
     def number(self) -> bool:
@@ -171,13 +174,22 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     if form is not None and not spec.kind.numeric:
         raise refused(spec.key, f"holds {form.said}", "other programs read otherwise")
     if spec.kind is Kind.TEXT:
-        raise refused(spec.key, "is text", "only Softcount counts the words of")
+        return _text_input(schema, spec, name)
     dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
     words = dict.fromkeys(("", *map(str.strip, schema.missing), *spec.missing, *dashes))
     marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
     missing = tuple(dict.fromkeys((*words, *marks, *NOT_A_NUMBER)))
     levels = None if spec.kind.numeric else tuple(spec.levels)
     return InputColumn(spec.key, name, missing, levels, spec.kind, valued, form)
+
+
+def _text_input(schema: Schema, spec: Field, name: str) -> InputColumn:
+    """A column of text, in which only words that were asked for mean missing."""
+    reading = spec.reading or Reading()
+    if reading.analyzer == "steps":
+        raise refused(spec.key, "holds sequences", "only Softcount counts the steps of")
+    asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
+    return InputColumn(spec.key, name, asked, tuple(spec.levels), spec.kind, reading=reading)
 
 
 def spellings(level: object) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.errors import DataError
 from softcount.export.drawn_rows import DrawnRows, ExportCheck, compared
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
 from softcount.export.sql_query import scoring_query
@@ -19,6 +20,8 @@ ROW = "(row)"
 
 def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck:
     """In DuckDB where it is installed, else in SQLite; a query for SQLite there."""
+    if not _has_duckdb() and any(column.reading for column in plan.columns):
+        raise DataError("queries of text are checked by DuckDB, which is not installed. Install it: pip install duckdb")
     run, own = (_in_sqlite, "sqlite") if dialect == "sqlite" or not _has_duckdb() else (_in_duckdb, "duckdb")
     numbered = apart(ROW, {column.name for column in plan.columns})
     names = [numbered, *(column.name for column in plan.columns)]

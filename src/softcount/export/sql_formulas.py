@@ -24,6 +24,7 @@ from softcount.export.formulas import (
     Missing,
     Once,
     Test,
+    WordsCode,
     code_key,
     walked,
 )  # fmt: skip
@@ -158,7 +159,7 @@ class SqlNames:
                 found.add(self.sums[id(part)])
             elif isinstance(part, LookUp):
                 own = part.code
-                found |= {self.cells[own.key]} if isinstance(own, LevelCode) else set()
+                found |= {self.cells[own.key]} if isinstance(own, (LevelCode, WordsCode)) else set()
                 found |= {self.codes[code_key(code)] for code in single_codes(own)}
         return found
 
@@ -227,6 +228,8 @@ class SqlFormulas:
         exp = self.exp
         table, first = self.names.tables[id(of)]
         found = exp.column(f"g{first + group}", table=table)
+        if isinstance(of.code, WordsCode):  # none of whose words is known
+            return exp.Coalesce(this=found, expressions=[number(0.0)])
         if not isinstance(of.code, LevelCode):
             return found
         missing, unseen = of.table[0, group], of.table[-1, group]

@@ -16,7 +16,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import Code, LevelCode, code_key, stages, summands
+from softcount.export.formulas import Code, LevelCode, WordsCode, code_key, stages, summands
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
 from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import (
@@ -38,6 +38,7 @@ from softcount.export.sql_formulas import (
     tree,
 )  # fmt: skip
 from softcount.export.sql_sums import SCORE, JoinedTable, SumStep, asked_later, batches, joined_tables
+from softcount.export.sql_words import READING, refuse_reading, refuse_words, word_rows
 from softcount.export.written_cells import WrittenCells
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
@@ -177,7 +178,7 @@ class QueryWriter:
             odd = case_of([self._no_number(source, text)], source) if self.dialect == "sqlite" else source
             return double(case_of(missing, odd, trimmed))
         if not column.valued:
-            return case_of(missing, text, trimmed)
+            return case_of(missing, text, trimmed) if missing else text
         levels = [float(level) for level in column.levels]  # type: ignore[arg-type]
         values = (
             (exp.EQ(this=text.copy(), expression=exp.Literal.string(spelt)), number(levels[place - 1]))
@@ -241,7 +242,7 @@ class QueryWriter:
 
     def _joined(self, select: Any, table: JoinedTable) -> Any:
         exp, code = self.exp, table.code
-        own = isinstance(code, LevelCode)
+        own = isinstance(code, (LevelCode, WordsCode))
         key = exp.column(self.formulas.names.cells[code.key]) if own else self.formulas.code(code)  # type: ignore[attr-defined]
         if table.name not in self.written:
             self.written.add(table.name)
@@ -250,16 +251,44 @@ class QueryWriter:
         return select.join(exp.to_table(table.name), on=matched, join_type="left", copy=False)
 
     def _table(self, joined: JoinedTable) -> None:
-        """A table to look up in, its numbers declared as such."""
+        """A table to look up in; of words the sums over those of each document."""
         exp, table = self.exp, joined.numbers
+        if isinstance(joined.code, WordsCode):
+            self._summed_words(joined, joined.code)
+            return
         if isinstance(joined.code, LevelCode):
             column = self.plan.column(joined.code.key)
             keyed = [(exp.Literal.string(text), table[place]) for text, place in column.spellings()]
             keyed = keyed or [(exp.Literal.string(""), table[0])]
         else:
             keyed = [(exp.Literal.number(place), row) for place, row in enumerate(table)]
+        self._values(joined.name, keyed, table.shape[1])
+
+    def _summed_words(self, joined: JoinedTable, code: WordsCode) -> None:
+        exp, name, column = self.exp, joined.name, self.plan.column(code.key)
+        if self.dialect not in READING:
+            raise refuse_words(code.key, {"sqlite": "SQLite", "snowflake": "Snowflake"}[self.dialect])
+        assert column.reading is not None and column.levels is not None
+        refuse_reading(code.key, column.reading)
+        numbers = joined.numbers if column.levels else np.zeros((1, joined.numbers.shape[1]))
+        keyed = [(exp.Literal.string(str(word)), row) for word, row in zip(column.levels or [""], numbers, strict=True)]
+        groups = [f"g{group}" for group in range(numbers.shape[1])]
+        self._values(f"{name}_words", keyed, len(groups))
+        cell, once = self.formulas.names.cells[code.key], "DISTINCT " if code.once else ""
+        different = f"SELECT DISTINCT {cell} AS document FROM softcount_cells WHERE {cell} IS NOT NULL"
+        self._step(f"{name}_documents", exp.Var(this=different))
+        found = word_rows(self.dialect, f"{name}_documents", column.reading.lowercase)
+        self._step(f"{name}_found", exp.Var(this=found))
+        sums = ", ".join(f"SUM({group}) AS {group}" for group in groups)
+        words = f"(SELECT {once}document, word FROM {name}_found) AS d"
+        joint = f"SELECT document AS k, {sums} FROM {words} JOIN {name}_words AS w ON w.k = d.word GROUP BY document"
+        self._step(name, exp.Var(this=joint))
+
+    def _values(self, name: str, keyed: Sequence[tuple[Any, np.ndarray]], width: int) -> None:
+        """A table of numbers that are known, declared as such."""
+        exp = self.exp
         rows = [self._row(key, row) for key, row in keyed]
-        names = ["k", *(f"g{group}" for group in range(table.shape[1]))]
+        names = ["k", *(f"g{group}" for group in range(width))]
         values = exp.Values(
             expressions=rows,
             alias=exp.TableAlias(this=exp.to_identifier("v"), columns=[exp.to_identifier(each) for each in names]),
@@ -272,7 +301,7 @@ class QueryWriter:
             sources = names
         casts = [self._named(double(exp.column(each)), own) for each, own in zip(sources[1:], names[1:], strict=True)]
         select = exp.Select(expressions=[self._named(exp.column(sources[0]), "k"), *casts]).from_(values, copy=False)
-        self._step(joined.name, select)
+        self._step(name, select)
 
     def _row(self, key: Any, row: np.ndarray) -> Any:
         """A row of a table; as it is written, where rows are written alike, which is twenty times as fast."""
@@ -376,11 +405,13 @@ class QueryWriter:
 def _refuse_too_large(tables: Sequence[JoinedTable]) -> None:
     numbers = sum(one.table.size for table in tables for one in table.look_ups)
     if len(tables) > MOST_TABLES or numbers > MOST_NUMBERS:
+        bayes = remedies.either("NaiveBayes().fit(X, y)", "softcount fit --model naive-bayes")
+        words = any(isinstance(table.code, WordsCode) for table in tables)
+        remedy = "Fit again with fewer words: Text(max_words=10_000)" if words else ""
         raise DataError(
             f"a query of this model would look up in {len(tables):,} tables of {numbers:,} numbers; databases plan "
             f"{MOST_TABLES:,} tables or {MOST_NUMBERS:,} numbers at most: it cannot be exported as SQL. "
-            "Export it as ONNX, or fit naive Bayes: "
-            f"{remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
+            f"{remedy or f'Export it as ONNX, or fit naive Bayes: {bayes}'}"
         )
 
 

@@ -15,7 +15,7 @@ from softcount.families.base import Family, register
 from softcount.families.derived import sums_to_one
 from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
-from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.families.word_models import MODELS, MultinomialWords
 from softcount.numerics.late_scipy import gammaln, logit, xlogy
 from softcount.numerics.twofold import Twofold
@@ -268,6 +268,15 @@ class Text(Family):
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         return natural[:, 1:], natural[:, 0]
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """None where words are drawn one after another, or some are certain: such are no sums."""
+        if "alpha" in params or self.lacking(params) is not None:
+            return None
+        return self.weighted_form(self.natural(params), Setting())
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        return {"form": "words", "weights": weights, "once": self.by_document}
 
     def words_of(self, setting: Setting) -> WordFigures | None:
         return WordFigures(setting.levels, self.words_model, self.by_document)
