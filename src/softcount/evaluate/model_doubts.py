@@ -56,7 +56,7 @@ def _guessing(rows: np.ndarray) -> float:
 
 
 def class_notes(fitted: Fitted) -> list[str]:
-    """Classes of which there are too few rows, or as many as rows."""
+    """Classes of which there are too few rows, or as many as rows, or whose name means missing in a table."""
     rows, names = fitted.group_rows, fitted.names
     if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
         return [
@@ -68,7 +68,17 @@ def class_notes(fitted: Fitted) -> list[str]:
     return [
         *_sized(single, "one row", "nothing of it can be checked on rows held out"),
         *_sized(few, f"fewer than {FEW_ROWS} rows", "what is said of it rests on those"),
+        *_unknown(fitted),
     ]
+
+
+def _unknown(fitted: Fitted) -> list[str]:
+    """Labels given apart from the table are classes whatever they say; a table's own cells of that word are missing."""
+    words = [name for name in fitted.names if isinstance(name, str) and name.strip() in fitted.schema.missing]
+    if not words:
+        return []
+    named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
+    return [f"{named} a class here, and means missing in a table. If it does here, give None for it."]
 
 
 def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
