@@ -16,7 +16,6 @@ import softcount.estimators.fit_query as fit_query
 import softcount.sources.source as source
 from export.drawn_queries import LOOKED_AT, drawn_settings, drawn_table
 from export.test_sql import HOSTILE, fill, quoted
-from export.test_sql import postgres as postgres
 
 CLOSE = 1e-12
 

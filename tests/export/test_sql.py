@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 import duckdb
@@ -69,26 +66,6 @@ def fill(base: Any, cells: Cells, table: str, types: dict[type, str], mark: str 
     marks = ", ".join([mark] * len(cells))
     cursor = base.cursor()
     cursor.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", list(zip(*cells.values(), strict=True)))
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Any]:
-    """A connection to one server for all tests of this file."""
-    import pgserver
-    import psycopg
-
-    folder = mkdtemp()
-    os.chmod(folder, 0o755)  # as root the server runs under another name
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            server = pgserver.get_server(folder)
-    except Exception as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
-    with psycopg.connect(server.get_uri()) as base:
-        yield base
-    server.cleanup()
-    rmtree(folder, ignore_errors=True)
 
 
 def run_postgres(base: Any, cells: Cells, model: Any, table: str = "rows") -> Answers:

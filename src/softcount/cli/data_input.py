@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
@@ -73,7 +74,8 @@ class InputFormat:
     @property
     def options(self) -> tuple[str, ...]:
         """What to say again on the command line, for other commands to read DATA the same way."""
-        return (f"--{self.unit}",) if self.unit else ()
+        query = () if self.sql is None else ("--sql", shlex.quote(self.sql))
+        return (*query, f"--{self.unit}") if self.unit else query
 
 
 # -- to learn from
@@ -124,6 +126,16 @@ def _asked(database: str, query: str) -> Source:
     from softcount.sources.queries import query_source
 
     return query_source(query, database)
+
+
+def database_query(data: str, form: InputFormat) -> tuple[str, str] | None:
+    """The database that DATA is, and the query for the rows that are asked for; None for other data."""
+    from softcount.sources.databases import named_table
+
+    if form.sql is not None:
+        return data, form.sql
+    asked = named_table(data)
+    return None if asked is None else (asked[0], asked[2])
 
 
 def _of_lines(path: str, name: str) -> str:

@@ -10,6 +10,7 @@ import click
 
 from softcount.errors import DataError, ModelFileError, SoftcountError, is_shortage
 from softcount.report.plain_text import printable
+from softcount.sources.addresses import without_password
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -24,7 +25,7 @@ def report_failure(error: Exception) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return USAGE
-    first, *hints = message_lines(error)
+    first, *hints = map(without_password, message_lines(error))
     click.echo(f"error: {printable(first)}", err=True)
     for hint in hints:
         click.echo(f"  {printable(hint)}", err=True)

@@ -19,6 +19,7 @@ import click
 from softcount.cli import WORDS, network_options, options, sequence_options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
+from softcount.sources.addresses import without_password
 
 if TYPE_CHECKING:
     from softcount.cli.library_calls import FitRequest
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {
     ".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather",
-    ".arff", ".json", ".jsonl", ".ndjson", ".db2", ".xlsx",
+    ".arff", ".json", ".jsonl", ".ndjson", ".db2", ".xlsx", ".db", ".sqlite", ".sqlite3", ".duckdb",
 }  # fmt: skip
 """Endings of data files, taken off to name the model."""
 
@@ -52,6 +53,7 @@ Examples:
   softcount fit events.csv --sequence customer --order time --states 3
   softcount fit names.txt --steps characters --context auto --ends
   softcount fit visits.parquet --target bought --kind clicks=markov
+  softcount fit shop.duckdb --sql "SELECT * FROM visits" --target bought --model naive-bayes
 
 A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
 sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
@@ -60,6 +62,10 @@ of text that the table has.
 
 With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
 it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
+
+Naive Bayes of many rows of DuckDB or Postgres is counted inside the database and not tried on rows held out. Whatever
+needs the rows themselves (other models, --folds, --holdout, --calibrate) has them read out, and so has SQLite, which is
+quicker; the notes say which it was. Passwords in addresses are neither shown nor saved; PGPASSWORD may hold one.
 
 With --net the model is a Bayesian network of the columns, of hidden nodes, and of the target. Numbers that others
 depend on are cut into levels. Of a network file only the edges are taken.
@@ -220,8 +226,9 @@ def command(
 
 
 def as_typed() -> str:
-    """The command line that runs, as one would type it again."""
-    return shlex.join(["softcount", *click.get_current_context().meta.get(WORDS, [])])
+    """The command line that runs, as one would type it again; without the password of a database."""
+    words = map(without_password, click.get_current_context().meta.get(WORDS, []))
+    return shlex.join(["softcount", *words])
 
 
 LOOKING = ("classes", "criterion", "starts", "checkpoint")
@@ -290,6 +297,8 @@ def default_output(data: str) -> str:
     ('adult.sc', 'model.sc', 'mail.sc')
     >>> default_output("parts/day-*.csv"), default_output("shop.db::orders"), default_output("*.csv")
     ('day.sc', 'orders.sc', 'model.sc')
+    >>> default_output("postgresql://ann@host/shop?sslmode=require"), default_output("shop.duckdb")
+    ('shop.sc', 'shop.sc')
     """
     if os.path.isdir(data):  # a folder's name has no ending: news.tar/ is news.tar.sc
         return f"{Path(os.path.abspath(data)).name or 'model'}.sc"
@@ -320,11 +329,12 @@ Told = tuple["Fitted | FittedNet", Callable[[], Any], Callable[[], "Page"]]
 def fit_classes(request: FitRequest, saved: str) -> Told:
     """Learn a model of classes, and save it."""
     from softcount.cli import library_calls as library
+    from softcount.cli.database_calls import fit
     from softcount.cli.outputs import progress
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
-        fitted, evaluation, n_rows, beside = library.fit(request, tell)
+        fitted, evaluation, n_rows, beside = fit(request, tell)
     library.save(fitted, saved)
     end_checkpoint(request, fitted.interrupted)
     criterion = request.criterion or library.DEFAULT_CRITERION

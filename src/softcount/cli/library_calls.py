@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
     from softcount.learn.climb_log import ClimbLog
-    from softcount.learn.fit_record import FitRecord
+    from softcount.learn.fit_record import FitRecord, Provenance
     from softcount.learn.kmeans.fit_kmeans import Centres
     from softcount.learn.learned import Learned
     from softcount.models.declared import Declared
@@ -107,7 +107,7 @@ def chosen(table: Table, asked: Declared, runner: Threads, request: FitRequest |
     from softcount.learn.density_choice import decided
     from softcount.learn.plan import Plan
 
-    plan = Plan(asked) if request is None else _plan(request, asked, 1.0, None)
+    plan = Plan(asked) if request is None else plan_of(request, asked)
     table, plan = decided(table, plan, runner, known_classes=request is None or request.target is not None)
     return table, plan.declared
 
@@ -158,13 +158,14 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
 # -- learning
 
 
-def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int, Any]:
+def fit(request: FitRequest, tell: Tell, said: Sequence[str] = ()) -> tuple[Fitted, Evaluation | None, int, Any]:
     """The model that was asked for, how it did on unseen rows (None: not tried), and how many rows it saw.
 
-    Last comes what an expert says beside the data, where one was asked.
+    Last comes what an expert says beside the data, where one was asked. What is `said` stands before the notes.
     """
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
+    table.notes[:0] = said
     if (why := table.schema.unsaveable) is not None:
         raise DataError(f"{request.data}: {why}")
     from softcount.table.column_summary import PassSummary
@@ -216,10 +217,14 @@ def _told(
     tried = _evaluated(request, asked, table, threads, calibrated)
     if request.decides:
         return _decided(request, fitted, table, threads, tried)
-    if request.model is None:
-        said = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
-        fitted = replace(fitted, notes=[*fitted.notes, said])
-    return fitted, tried
+    return replace(fitted, notes=[*fitted.notes, *textbook_notes(request)]), tried
+
+
+def textbook_notes(request: FitRequest) -> list[str]:
+    """Why naive Bayes tells the classes, where an option asks something of it."""
+    if request.model is not None:
+        return []
+    return [f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."]
 
 
 def fit_record(
@@ -234,16 +239,22 @@ def fit_record(
 
     `watched` was shown the rows as the model learned from them.
     """
-    from softcount import __version__
-    from softcount.files.data_digest import data_digest
     from softcount.learn.fit_record import FitRecord as Record
-    from softcount.learn.fit_record import Provenance
 
-    origin = Provenance(__version__, request.command, request.seed, request.data, data_digest(request.data))
+    origin = provenance_of(request)
     criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
     starts = () if fitted.record is None else fitted.record.starts
     seen = None if watched is None or table.has_weights or fitted.interrupted else watched.under(fitted.schema)
     return Record(tried, seen or _summary(request, fitted, table, threads), origin, criterion, starts)
+
+
+def provenance_of(request: FitRequest) -> Provenance:
+    """Where a model comes from."""
+    from softcount import __version__
+    from softcount.files.data_digest import data_digest
+    from softcount.learn.fit_record import Provenance as Origin
+
+    return Origin(__version__, request.command, request.seed, request.data, data_digest(request.data))
 
 
 def _summary(request: FitRequest, fitted: Learned, table: Table, threads: Threads) -> TableSummary | None:
@@ -374,7 +385,7 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     from softcount.evaluate.learn_model import ClassSearch, learn_model
 
     if request.target is not None:
-        plan = _plan(request, asked, 1.0, starts_told(tell, "unlabelled rows"))
+        plan = plan_of(request, asked, watch=starts_told(tell, "unlabelled rows"))
         return learn_model(table, plan, threads, calibration=request.calibrate)
     from softcount.learn.fit_record import FitRecord
     from softcount.learn.groups import Starts
@@ -385,7 +396,7 @@ def _learned(request: FitRequest, asked: Declared, table: Table, threads: Thread
     search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
     watch = StartTraces(starts_told(tell))
     with nullcontext() if request.checkpoint is None else checkpoint_of(request.checkpoint) as log:
-        found = learn_model(table, replace(_plan(request, asked, "row", watch), log=log), threads, search)
+        found = learn_model(table, replace(plan_of(request, asked, "row", watch), log=log), threads, search)
     found = replace(found, record=FitRecord(starts=watch.nearest(found.trace[-1]) if found.trace else ()))
     if request.engine is not None:
         return found
@@ -410,7 +421,8 @@ def _with_entropy(request: FitRequest, fitted: Fitted, table: Table, threads: Th
     return replace(fitted, undecided=memberships_entropy(fitted.model, fitted.estimates, ready, threads))
 
 
-def _plan(request: FitRequest, asked: Declared, prior: float | str, watch: Any) -> Any:
+def plan_of(request: FitRequest, asked: Declared, prior: float | str = 1.0, watch: Any = None) -> Any:
+    """How to fit what was asked for, with this prior where none is named."""
     from softcount.learn.plan import Plan
     from softcount.learn.rules import Stop
 
@@ -433,7 +445,7 @@ def _evaluated(
         return None
     from softcount.evaluate.scores import cross_validate, hold_out
 
-    plan = _plan(request, asked, 1.0, None)
+    plan = plan_of(request, asked)
     if request.holdout is not None:
         return hold_out(table, plan, threads, request.holdout, request.seed, calibration)
     return cross_validate(table, plan, threads, folds, request.seed, calibration)

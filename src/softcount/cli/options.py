@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from softcount.errors import DataError
+from softcount.sources.addresses import address_of
 from softcount.sources.file_format import ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -25,8 +26,13 @@ METHODS = ("temperature", "isotonic")
 """Ways to calibrate probabilities."""
 
 
-data_argument = click.argument("data", metavar="DATA")
-optional_data_argument = click.argument("data", metavar="[DATA]", required=False)
+def shown_address(ctx: click.Context, param: click.Parameter, data: str | None) -> str | None:
+    """DATA; the address of a database without its password, which is for connecting only."""
+    return None if data is None else address_of(data)
+
+
+data_argument = click.argument("data", metavar="DATA", callback=shown_address)
+optional_data_argument = click.argument("data", metavar="[DATA]", required=False, callback=shown_address)
 model_argument = click.argument("model", metavar="MODEL")
 json_option = click.option("--json", "json_wanted", is_flag=True, help="Answer with one JSON document.")
 seed_option = click.option(
@@ -89,7 +95,12 @@ FORMAT_OPTIONS = (
     click.option("--skip-lines", "skip_lines", type=click.IntRange(0), metavar="N", help="Leave out the first lines."),
     click.option("--comment", "comment", metavar="SIGN", help="Leave out lines that begin so."),
     click.option("--file-column", "file_column", metavar="COL", help="A column for the name of a row's file."),
-    click.option("--sql", "sql", metavar="QUERY", help="The rows of a query; DATA is a database (file, URL)."),
+    click.option(
+        "--sql",
+        "sql",
+        metavar="QUERY",
+        help="The rows of a query; DATA is a file of SQLite or DuckDB, or postgresql://USER@HOST/NAME.",
+    ),
     click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document."),
     click.option("--document", "document", is_flag=True, help="The whole of DATA is one document."),
 )

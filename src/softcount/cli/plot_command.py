@@ -55,7 +55,7 @@ report`; a name that ends in .png needs matplotlib (pip install "softcount[plot]
 
 @click.command("plot", epilog=EPILOG, short_help="Write one picture of a model.")
 @options.model_argument
-@click.argument("data", required=False)
+@options.optional_data_argument
 @click.option("--what", required=True, metavar="PICTURE", help="Which picture; see below.")
 @click.option("--column", metavar="COL", help="The column of a density, or of bars of levels.")
 @options.format_options()

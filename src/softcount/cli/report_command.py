@@ -35,7 +35,7 @@ file; where DATA holds the target, the page also says how good it is there."""
 
 @click.command("report", epilog=EPILOG, short_help="Write a page on a model, with pictures.")
 @options.model_argument
-@click.argument("data", required=False)
+@options.optional_data_argument
 @click.option(
     "--redact",
     is_flag=True,

@@ -54,7 +54,8 @@ def _counted(estimator: Any, query: str, connection: Any, target: str, weight: s
         return fitted
 
     base = Database(connection, dialect_of(connection), query, weight)
-    return counted_inside(base, ClassRequest(target, estimator._class_plan(target), estimator._missing(), learn))
+    asked = ClassRequest(target, estimator._class_plan(target), estimator._missing(), learn)
+    return counted_inside(base, asked)[0]
 
 
 def _read_out(estimator: Any, query: str, connection: Any, target: str, weight: str | None) -> None:

@@ -26,7 +26,8 @@ from softcount.learn.plan import Plan
 from softcount.learn.recounted import recounted
 from softcount.models.align import Older
 from softcount.records import dataclass
-from softcount.sources.queries import is_database_error, one_line
+from softcount.sources.databases import one_line
+from softcount.sources.queries import is_database_error
 from softcount.sources.source import look_rows_for
 from softcount.table import wording
 from softcount.table.schema import Key
@@ -48,8 +49,8 @@ class ClassRequest:
     learn: Callable[[Any], Fitted]
 
 
-def counted_inside(base: Database, asked: ClassRequest) -> Fitted:
-    """The model of the query's rows; raises `ReadOut` with the reason where the database cannot count them."""
+def counted_inside(base: Database, asked: ClassRequest) -> tuple[Fitted, int]:
+    """The model of the query's rows, and how many they are; a `ReadOut` says why the database cannot count them."""
     if asked.plan.declared.leaves_open:
         raise ReadOut("rows are to choose the density of some column")
     if isinstance(asked.plan.prior, Older):
@@ -63,7 +64,7 @@ def counted_inside(base: Database, asked: ClassRequest) -> Fitted:
         raise
 
 
-def _counted(base: Database, asked: ClassRequest) -> Fitted:
+def _counted(base: Database, asked: ClassRequest) -> tuple[Fitted, int]:
     names = base.first(1).column_names
     for key, what in ((asked.target, "target"), (base.weight, "weight")):
         if key is not None:
@@ -78,9 +79,10 @@ def _counted(base: Database, asked: ClassRequest) -> Fitted:
     classes = class_rows(base, asked.target, asked.missing)
     model, levels = _whole_schema(base, sample, asked, classes)
     counts, missing = database_counts(base, model, asked.target, classes, levels)
-    rows = f"{sum(classes.rows):,} rows were counted inside {TITLES[base.dialect]}."
+    rows = sum(classes.rows)
     fitted = recounted(model, counts, missing, asked.plan)
-    return replace(fitted, notes=[rows, *(_unnumbered(note) for note in fitted.notes)])
+    said = f"{rows:,} rows were counted inside {TITLES[base.dialect]}."
+    return replace(fitted, notes=[said, *(_unnumbered(note) for note in fitted.notes)]), rows
 
 
 def _whole_schema(

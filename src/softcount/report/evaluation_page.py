@@ -29,7 +29,7 @@ def add_evaluation(
     The remedy for probabilities that are too sure is named where the model `calibrates`.
     """
     if evaluation is None:
-        page.line("not tried on unseen rows (--folds 0, or too few labelled rows)")
+        page.line("not tried on unseen rows (--folds 0, too few labelled rows, or rows that stayed where they are)")
     else:
         intro = f"{evaluation.how}, on rows the model had not seen"
         add_figures(page, evaluation, f"{intro} ({counted(evaluation.n_rows, 'labelled row')}):")

@@ -134,9 +134,9 @@ def _add_performance(page: Page, fitted: Fitted, rows: GivenRows | None, names: 
     tried = None if fitted.record is None else fitted.record.evaluation
     if tried is None:
         page.line(
-            "not in this model file: it was fitted with --folds 0, in parts, by an earlier version, or from too many "
-            "or too few labelled rows. softcount fit keeps it; a table with the classes shows it for its own rows: "
-            "report MODEL DATA, or model.report(X, y)"
+            "not in this model file: it was fitted with --folds 0, in parts, in a database, by an earlier version, or "
+            "from too many or too few labelled rows. softcount fit keeps it; a table with the classes shows it for "
+            "its own rows: report MODEL DATA, or model.report(X, y)"
         )
     else:
         intro = f"{tried.how}, on rows the model had not seen ({counted(tried.n_rows, 'labelled row')}):"

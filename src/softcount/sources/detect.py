@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.sources.addresses import POSTGRES
 from softcount.sources.archives import archive_of
 from softcount.sources.arrow_batches import MAGIC as ARROW
 from softcount.sources.arrow_batches import ArrowFileSource, is_stream, stream_source
@@ -64,6 +65,10 @@ def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = 
     A pattern stands for all files that match it, a folder of rows for all files in it, and `data.db::table` for a table
     in a file of several.
     """
+    if path.startswith(POSTGRES):
+        found = part_source(path)
+        assert found is not None
+        return found
     parts = table_parts(path)
     if parts:
         sources = [from_path(part.path, make) for part in parts]

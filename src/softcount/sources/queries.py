@@ -11,27 +11,18 @@ import decimal
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from importlib import import_module
 from typing import Any
 
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.arrow_batches import SpooledSource, duckdb_reader
 from softcount.sources.arrow_columns import text_of
-from softcount.sources.bytestream import first_bytes
+from softcount.sources.databases import connected, one_line
 
 ROWS = 16_384
 """Rows that are fetched at a time."""
 
-LONGEST = 300
-"""Characters of what a database says that are repeated: DuckDB names fifty functions that do not match."""
-
-SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
-DUCKDB_AT = 8
-"""Where a file of DuckDB says that it is one."""
-
 NO_TABLE = "the query gives no table. Give one that answers with rows: SELECT ... FROM ..."
-POSTGRES = ("postgresql://", "postgres://")
 
 
 def query_source(query: str, connection: Any, name: str = "the query") -> SpooledSource:
@@ -80,12 +71,6 @@ def is_database_error(error: Exception) -> bool:
         return False
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
     return any(home not in ("builtins", "softcount") and name in ("Error", "ArrowException") for home, name in kinds)
-
-
-def one_line(error: Exception) -> str:
-    """What an error says, on one line of bounded length and without a full stop."""
-    said = " ".join(str(error).split()).rstrip(".!?") or type(error).__name__
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
 
 
 def batches_of(query: str, connection: Any) -> Generator[Any, None, None]:
@@ -190,44 +175,3 @@ def _plain(cell: Any) -> Any:
     if isinstance(cell, decimal.Decimal):
         return float(cell)
     return bytes(cell) if isinstance(cell, memoryview) else cell if isinstance(cell, list | dict) else str(cell)
-
-
-# -- databases by their path or address
-
-
-def connected(database: str) -> Any:
-    """A connection to a file of SQLite or DuckDB, read only, or to a Postgres database."""
-    if database.startswith(POSTGRES):
-        return _postgres(database)
-    begins = first_bytes(database, DUCKDB_AT + len(DUCKDB))
-    if begins.startswith(SQLITE[: len(begins)]) and begins:
-        import sqlite3
-        from urllib.parse import quote
-
-        return sqlite3.connect(f"file:{quote(os.path.abspath(database))}?mode=ro", uri=True)
-    if begins[DUCKDB_AT:] == DUCKDB:
-        try:
-            import duckdb
-        except ImportError:
-            raise DataError(f'{database} is a file of DuckDB: pip install "softcount[sql]"') from None
-        try:
-            return duckdb.connect(database, read_only=True)
-        except duckdb.Error as error:
-            raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
-    raise DataError(
-        f"{database} is no database that is known: a file of SQLite or DuckDB, or postgresql://USER@HOST/NAME."
-    )
-
-
-def _postgres(address: str) -> Any:
-    """By ADBC where it is installed, which hands over Arrow; otherwise by psycopg."""
-    for name in ("adbc_driver_postgresql.dbapi", "psycopg", "psycopg2"):
-        try:
-            driver = import_module(name)
-        except ImportError:
-            continue
-        try:
-            return driver.connect(address)
-        except driver.Error as error:
-            raise DataError(f"the Postgres database cannot be reached: {one_line(error)}.") from None
-    raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
