@@ -181,7 +181,7 @@ class FitCommand(options.HeadedCommand):
     "--engine",
     metavar="dask|spark[=ADDRESS]",
     help="Have the workers of Dask or Spark read the files and count: those at an address, or --jobs of them started "
-    "here. With --target the model is naive Bayes, and is not tried on rows held out.",
+    "here. What tells the classes of a --target is chosen here by rows drawn from all files, 100,000 at most.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, to the same bits.")
 @options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
@@ -262,7 +262,7 @@ def check_checkpoint(asked: dict[str, Any]) -> None:
         raise click.UsageError(f"{path} is there already: give --resume to go on from it, or remove it")
 
 
-BESIDE_NO_ENGINE = ("net", "holdout", "folds", "calibrate", "expert", "spill")
+BESIDE_NO_ENGINE = ("net", "calibrate", "expert", "spill")
 
 
 def check_engine(asked: dict[str, Any]) -> None:
@@ -272,8 +272,8 @@ def check_engine(asked: dict[str, Any]) -> None:
     if asked["engine"].partition("=")[0] not in ("dask", "spark"):
         raise click.UsageError(f"--engine {asked['engine']} is not known; give dask or spark, with =ADDRESS or without")
     _refuse(asked, BESIDE_NO_ENGINE, "needs all rows on one machine; it cannot be given with --engine")
-    if asked["model"] not in (None, "naive-bayes"):
-        raise click.UsageError("--model naive-bayes is what --engine learns; other models need all rows on one machine")
+    if asked["model"] == "averaged":
+        raise click.UsageError("--model averaged needs all rows on one machine; it cannot be given with --engine")
 
 
 def check_folds(asked: dict[str, Any]) -> None:

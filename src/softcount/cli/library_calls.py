@@ -39,6 +39,12 @@ MOST_MEMBERSHIPS = 10_000_000
 READING = "reading"
 
 
+UNTRIED = (
+    "how good the model is on rows held out was not found: with rows without a label, or holes in a block of columns, "
+    "every fold takes EM, which needs all rows on one machine. Leave out --engine for that."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FitRequest:
     """What the person asked `fit` for; None where the choice is ours."""
@@ -176,8 +182,6 @@ def fit(request: FitRequest, tell: Tell, said: Sequence[str] = ()) -> tuple[Fitt
         table = table.watched(summary)
         fitted, beside = _learned(request, asked, table, threads, tell), None
         summary.closed = True
-        if request.engine is not None:  # what else is told of a model needs the rows here
-            return fitted, None, table.n_rows or 0, None
         if request.expert is not None and not fitted.interrupted:
             request, table, beside = _with_expert(request, fitted, table, asked)
             fitted = _learned(request, asked, table, threads, tell)
@@ -245,7 +249,9 @@ def fit_record(
     criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
     starts = () if fitted.record is None else fitted.record.starts
     seen = None if watched is None or table.has_weights or fitted.interrupted else watched.under(fitted.schema)
-    return Record(tried, seen or _summary(request, fitted, table, threads), origin, criterion, starts)
+    # Rows that an engine has are not read here to be summarised.
+    summary = None if request.engine is not None else seen or _summary(request, fitted, table, threads)
+    return Record(tried, summary, origin, criterion, starts)
 
 
 def provenance_of(request: FitRequest) -> Provenance:
@@ -254,7 +260,8 @@ def provenance_of(request: FitRequest) -> Provenance:
     from softcount.files.data_digest import data_digest
     from softcount.learn.fit_record import Provenance as Origin
 
-    return Origin(__version__, request.command, request.seed, request.data, data_digest(request.data))
+    digest = None if request.engine is not None else data_digest(request.data)  # which reads all that it holds
+    return Origin(__version__, request.command, request.seed, request.data, digest)
 
 
 def _summary(request: FitRequest, fitted: Learned, table: Table, threads: Threads) -> TableSummary | None:
@@ -286,7 +293,10 @@ def _doubts(request: FitRequest, fitted: Fitted, table: Table, tried: Evaluation
     from softcount.evaluate.model_doubts import doubts
 
     losses = None if tried is None else (tried.log_loss, tried.baseline_log_loss)
-    return doubts(fitted, _under_schema(request, fitted, table), losses)
+    if request.engine is None:
+        return doubts(fitted, _under_schema(request, fitted, table), losses)
+    untried = [UNTRIED] if tried is None and request.folds != 0 and fitted.trace else []
+    return [*doubts(fitted, None, losses), *untried]
 
 
 def _under_schema(request: FitRequest, fitted: Learned, table: Table) -> Table:

@@ -14,6 +14,7 @@ from softcount.estimators import inputs
 from softcount.estimators.naive_bayes import KnownColumns, NaiveBayes
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.threads import Threads
+from softcount.sources.frames import refuse_elsewhere
 from softcount.table.schema import Key
 
 
@@ -92,6 +93,7 @@ class AveragedStars(NaiveBayes):
         from softcount.classify.star_counts import StarSetting
         from softcount.evaluate.learn_stars import StarPlan, refuse_text, with_stars
 
+        refuse_elsewhere(X)
         if not isinstance(X, np.ndarray):
             X = inputs.opened(X, self._missing(), True)
         y = inputs.default_target(X) if y is None else y

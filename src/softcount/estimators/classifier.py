@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.fit_runner import from_engine, is_elsewhere, runner_of
 from softcount.estimators.learned_rows import folds_judged
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines
@@ -19,6 +20,7 @@ from softcount.evaluate.calibrate import FOLDS, held_out, log_loss
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.fit_record import FitRecord
 from softcount.run.threads import Threads
+from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
@@ -40,7 +42,8 @@ class Classifier(NaiveBayes):
     (`selection_` shows all). `predict`, `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute`,
     `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows, text and sparse
     tables get naive Bayes alone. With a `budget` in seconds what was not begun by then is not tried, and another
-    machine may come to another sum.
+    machine may come to another sum. With an `engine`, or a frame of Dask's or Spark's, all rows are counted where they
+    are, and at most 100,000 of them, drawn from all, are brought here to choose what tells the classes.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -60,18 +63,19 @@ class Classifier(NaiveBayes):
         missing: Any = None,
         budget: float | None = None,
         n_jobs: int | None = None,
+        engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
     estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, 1.0, 1000, 1e-8
-    calibration = dependence = weights = spill = engine = None
+    calibration = dependence = weights = spill = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
         """Learn from rows and their classes."""
         if self.budget is not None and not (isinstance(self.budget, Real) and float(self.budget) >= 0):
             raise DataError(f"budget={self.budget!r} is no number of seconds. Use None, or 0 and more.")
         if not isinstance(X, np.ndarray):
-            X = inputs.opened(X, self._missing(), True)
+            X = inputs.opened(from_engine(X, self._missing()), self._missing(), True)
         y = inputs.default_target(X) if y is None else y
         self._keep(self._learn(X, y, sample_weight))
         self._keep(self._decided(X, y, sample_weight))
@@ -86,6 +90,8 @@ class Classifier(NaiveBayes):
         why = no_pool(fitted)
         if why is not None:
             return noted(fitted, why)
+        if self.engine is not None or is_elsewhere(X):
+            return self._decided_by_some(X, y)
         data = inputs.checked(self, X, reset=False)
         codes, weights = inputs.codes_among(X, y, self.classes_.tolist()), inputs.weights_of(sample_weight, data)
         labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
@@ -97,6 +103,22 @@ class Classifier(NaiveBayes):
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
         pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
         tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
+        return noted(replace(fitted, pool=pool, record=tried), chosen_line(pool))
+
+    def _decided_by_some(self, X: Table, y: str) -> Fitted:
+        """The same by rows that are brought here from where an engine has all."""
+        from softcount.evaluate.decide import HowDecided, chosen_line, decided, noted
+        from softcount.evaluate.known_rows import known_rows
+
+        table = self.fitted_.table(X.source, target=y)
+        with runner_of(self, table) as engine:
+            rows = known_rows(self.fitted_, table, engine)
+        with Threads(self.n_jobs) as threads:
+            fitted, held = decided(self.fitted_, rows, threads, HowDecided(self.budget))
+        if held is None or fitted.pool is None:
+            return fitted
+        tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
+        pool = replace(fitted.pool, plain=float("nan"))
         return noted(replace(fitted, pool=pool, record=tried), chosen_line(pool))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from softcount.errors import DataError
+from softcount.errors import DataError, SoftcountError
 from softcount.estimators.engine_answers import Question
 from softcount.estimators.filling import as_arrow_type
 
@@ -43,7 +43,10 @@ def _task(asking: Question, types: dict[str, Any]) -> Callable[[Iterator[Any]], 
             if not batch.num_rows:
                 continue
             rows = pa.Table.from_batches([batch])
-            found = _answered(asking, rows, asking.asked)
+            try:
+                found = _answered(asking, rows, asking.asked)
+            except SoftcountError as error:
+                raise DataError(str(error)) from None  # in a few lines of Spark's, not with all that led to it
             kept = {} if asking.fills else dict(zip(rows.column_names, rows.columns, strict=True))
             own = {name: as_arrow_type(column, types[name]) for name, column in found.items()}
             yield from pa.table(kept | own).combine_chunks().to_batches()

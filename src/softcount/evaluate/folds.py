@@ -25,6 +25,7 @@ from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
+from softcount.run.rows import Rows
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import Folded, Repeats, Split
 from softcount.table.schema import Key
@@ -54,6 +55,7 @@ class FoldModels:
     """A compiled model for every fold that is tested, learned from the rows of the others; `counts` are by fold.
 
     With each model come the words it knows, by text column: others are no evidence, as if it had been fitted alone.
+    `rows` are those of the table in their settled codes, where they are on other machines.
     """
 
     model: ClassModel
@@ -61,6 +63,12 @@ class FoldModels:
     settled: Settled
     split: Split
     counts: Counts
+    rows: Rows | None = None
+
+    @property
+    def for_settled(self) -> FoldModels:
+        """The same for chunks that are in settled codes already, as those elsewhere are."""
+        return replace(self, rows=None, settled=replace(self.settled, remap={}, label_remap=None))
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """What each fold's own model says of its rows in this chunk; rows without a label are passed over."""
@@ -92,11 +100,16 @@ class FoldModels:
 def fold_models(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
 ) -> FoldModels | None:
-    """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels."""
-    if split.repeats is None and table.has_weights:
+    """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels.
+
+    Of rows on other machines one pass counts all folds. Where something is hidden there is None: EM of every fold is
+    for rows that are here. A row of some weight is in one fold there.
+    """
+    here = runner.shares_memory
+    if split.repeats is None and table.has_weights and here:
         split = replace(split, repeats=Repeats.of(table.weights))
-    tally, settled = _tallied(table, plan, runner, split, classes)
-    if not tally.counts.finite:
+    tally, settled, rows = _tallied(table, plan, runner, split, classes)
+    if not tally.counts.finite and here:
         table.within_reach(table.chunks(runner.map))
     groups = len(settled.classes)
     by_fold = tally.counts[ROOT].reshape(groups, split.folds).sum(axis=0)
@@ -104,14 +117,18 @@ def fold_models(
         return None
     weight = plan.unlabelled_weight
     model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width, weight)
-    if what_is_hidden(table, model, plan):
+    hidden = what_is_hidden(table, model, plan)
+    if hidden and rows is not None and not here:
+        rows.close()
+        return None
+    if hidden:
         folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
         models = (_completed(model, [_trained(x, fold, weight) for x in folded], plan, runner) for fold in split.tested)
     else:
         parts = _others(tally, split, model, settled)
         models = (_estimated(model, part, plan, settled.classes) for part in parts)
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
-    return FoldModels(model, compiled, settled, split, tally.counts)
+    return FoldModels(model, compiled, settled, split, tally.counts, None if here else rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +164,13 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
 
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
-) -> tuple[_FoldCounts, Settled]:
+) -> tuple[_FoldCounts, Settled, Rows | None]:
     found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
     in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds
     counts = rest.in_order(found.total.counts, _by_fold(in_order, split.folds), groups)
-    return replace(found.total, counts=counts), settled
+    return replace(found.total, counts=counts), settled, found.chunks
 
 
 def _bags(model: ClassModel) -> list[Node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.numerics.mixed_bits import mixed
 from softcount.records import dataclass
 from softcount.run.base import Runner
+from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.schema import Schema
 
@@ -41,14 +42,45 @@ class KnownRows:
 def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
     """The rows of a table that have a class; of very many, some that their numbers in the table have chosen.
 
-    A long table is read once and never held. `classes` are those of labels that are given as codes.
+    A long table is read once and never held. `classes` are those of labels that are given as codes. Of rows on other
+    machines those that were chosen are brought here: the same as of a table here.
     """
+    if not runner.shares_memory:
+        return _known_there(fitted, table, runner)
     found = _Drawn(fitted.schema)
     for chunk in table.chunks(runner.map):
         found.add(chunk)
     drawn = found.known(class_places(fitted, table, classes))
     if len(drawn.labels) < drawn.of:
         _give_back()
+    return drawn
+
+
+def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
+    """The same of rows that the workers of an engine have: each part is asked for what may be among the lowest."""
+    found, raw = _Drawn(fitted.schema), engine.encoded(table)
+    try:
+        rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
+        if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
+            found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
+        for part in rows.each(Step(f"{__name__}:drawing", (fitted.schema, found.limit))):
+            found.join(part)
+    finally:
+        raw.close()
+    places = {name: place for place, name in enumerate(fitted.names)}
+    return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
+
+
+def drawing(state: tuple[Schema, np.uint64]) -> Callable[[Chunk], _Drawn]:
+    """The rows of a chunk whose mixed numbers are below a limit."""
+    schema, limit = state
+
+    def drawn(chunk: Chunk) -> _Drawn:
+        found = _Drawn(schema)
+        found.limit = limit
+        found.add(chunk)
+        return found
+
     return drawn
 
 
@@ -99,6 +131,18 @@ class _Drawn:
         encoded = EncodedRows.of(self.schema, [chunk.take(rows)])
         part = KnownRows(encoded, labels[rows].astype(np.int64), weights[rows], rows + chunk.start, len(rows))
         self.parts.append((keys[kept], part))
+        self._draw_from_many()
+
+    def join(self, other: _Drawn) -> None:
+        """Take in the rows that were drawn from others."""
+        counted = np.zeros(max(len(self.of), len(other.of)), dtype=np.int64)
+        counted[: len(self.of)] += self.of
+        counted[: len(other.of)] += other.of
+        self.of = counted
+        self.parts += other.parts
+        self._draw_from_many()
+
+    def _draw_from_many(self) -> None:
         if sum(len(own) for own, _ in self.parts) > self.most + self.most // 4:
             self._draw()
 

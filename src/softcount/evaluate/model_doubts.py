@@ -21,12 +21,13 @@ WORSE = "worse than guessing"
 DEPENDENT = ("says the same as", "follows from", "depend on each other")
 
 
-def doubts(fitted: Fitted, table: Table, losses: tuple[float, float] | None) -> list[str]:
+def doubts(fitted: Fitted, table: Table | None, losses: tuple[float, float] | None) -> list[str]:
     """The doubts about a model of known classes; the table is read under its schema, with its labels.
 
+    Without a table columns that say the same are not looked for.
     `losses` are the log-losses, on rows held out, of the model and of saying how frequent the classes are.
     """
-    columns = dependence_notes(fitted, table)
+    columns = [] if table is None else dependence_notes(fitted, table)
     sizes = class_notes(fitted)
     return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
 

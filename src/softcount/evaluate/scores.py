@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 
@@ -18,6 +19,7 @@ from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.records import dataclass
 from softcount.run.base import Runner, total
+from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
 
@@ -59,13 +61,29 @@ def _evaluated(
     if models is None:
         return None
     found = None if calibration is None else corrections(table, plan, runner, models, calibration)
-    sums = total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
+    sums = _summed_up(models, found, table, runner)
     if calibration is not None:
         how += ", calibrated by the other rows" if found is not None else ", not calibrated"
     if sums is None:
         return None
     by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
     return summed(sums, how, by_fold[:, list(split.tested)].sum(axis=1), by_fold.sum(axis=1))
+
+
+def _summed_up(models: FoldModels, found: list[Correction] | None, table: Table, runner: Runner) -> Sums | None:
+    """What the models of all folds say of their rows, added up here or where the rows are."""
+    if models.rows is None:
+        return total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
+    try:
+        sums: Sums = models.rows.total(Step(f"{__name__}:scoring", (models.for_settled, found)))
+        return sums
+    finally:
+        models.rows.close()
+
+
+def scoring(state: tuple[FoldModels, list[Correction] | None]) -> Callable[[Chunk], Sums]:
+    """What the models of all folds say of the rows of a chunk."""
+    return partial(_scored, *state)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
