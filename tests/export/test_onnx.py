@@ -55,6 +55,23 @@ def test_all_models_that_are_sums_are_graphs() -> None:
     assert np.isnan(difference(sc.KMeans(3, random_state=0).fit(X)))
 
 
+def test_rows_with_holes_in_a_block_of_any_size_are_scored() -> None:
+    """Whole rows by one product, others one by one: also where none is whole, all are, or there is none."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 40)) @ rng.normal(size=(40, 40))
+    X[::3] += 1.0
+    for estimate in ("mean", "predictive"):
+        model = sc.NaiveBayes(kinds={tuple(range(40)): "multinormal"}, estimate=estimate).fit(X, ["a", "b", "c"] * 40)
+        check = as_onnx(model)[1]
+        assert check.rows == 1_000 and check.difference <= CLOSE and check.otherwise == 0 and not check.notes
+    holes = np.where(rng.random((20, 40)) < 0.3, np.nan, X[:20])
+    holes[3] = np.nan
+    for asked in (X[:20], holes, X[:0]):
+        _, proba = run(model, {str(j): list(asked[:, j]) for j in range(40)})
+        assert proba.shape == (len(asked), 3)
+        assert not len(asked) or np.abs(proba - model.predict_proba(asked)).max() <= CLOSE
+
+
 def test_double_precision_holds_a_column_far_from_zero() -> None:
     rng = np.random.default_rng(0)
     X = 1e8 + np.concatenate([rng.normal(size=50), rng.normal(size=50) + 2])

@@ -14,6 +14,7 @@ from softcount.export.formulas import (
     GroupNumbers,
     Missing,
     Once,
+    Whole,
     formula,
     log,
     log1p,
@@ -22,6 +23,7 @@ from softcount.export.formulas import (
 )  # fmt: skip
 from softcount.families.setting import ClosedForm
 from softcount.numerics.late_scipy import gammaln
+from softcount.records import dataclass
 from softcount.table.schema import Key
 
 HALF_LOG_2PI = 0.9189385332046727
@@ -34,8 +36,24 @@ NOWHERE = GroupNumbers(np.array([-1e250]))
 """What is impossible, whatever weight a block has."""
 
 
+@dataclass(frozen=True, eq=False)
+class BlockDensity(Whole):
+    """Numbers made of these columns as one block."""
+
+    form: ClosedForm
+    keys: tuple[Key, ...]
+    values: tuple[Formula, ...]
+
+    def _written_out(self) -> Formula:
+        return _block_formula(self.form, self.keys, self.values)
+
+
 def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
     """Numbers made of these columns as one block."""
+    return BlockDensity(form, keys, tuple(values))
+
+
+def _block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
     if 2 ** len(keys) <= MOST_PATTERNS:
         return _by_patterns(form, keys, values)
     if not whole_rows_only(len(form["mean"]), len(keys)):
@@ -75,10 +93,17 @@ def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
     """The density of so many numbers at a squared distance, where the covariance has determinant one."""
     if "freedom" not in form:
         return formula(-present * HALF_LOG_2PI) - distance * 0.5
+    freedom, stretch, tops = student_tops(form, present)
+    return formula(tops[present]) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + present))
+
+
+def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Degrees of freedom, what covariances are stretched by, and the density at the mean of 0, 1, ... columns."""
     freedom: np.ndarray = form["freedom"]
     stretch = form.get("spread", np.ones(len(freedom)))
-    top = gammaln((freedom + present) / 2) - gammaln(freedom / 2) - 0.5 * present * np.log(freedom * np.pi * stretch)
-    return formula(top) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + present))
+    present = np.arange(columns + 1)[:, None]
+    tops = gammaln((freedom + present) / 2) - gammaln(freedom / 2) - 0.5 * present * np.log(freedom * np.pi * stretch)
+    return freedom, stretch, tops
 
 
 def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:

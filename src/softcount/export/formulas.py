@@ -7,6 +7,7 @@ and tables that are looked up by a code.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +65,18 @@ class Once(Formula):
     """A formula that others ask for several times, and that is computed once, for every row whatever it holds."""
 
     of: Formula
+
+
+class Whole(Formula):
+    """A formula that a machine may have a way of its own for, over all columns at once; others write it out."""
+
+    @cached_property
+    def out(self) -> Formula:
+        """The same written out."""
+        return self._written_out()
+
+    def _written_out(self) -> Formula:
+        raise NotImplementedError
 
 
 class Test:
@@ -223,6 +236,8 @@ def walked(of: Formula | Test) -> Iterator[Formula | Test]:
         inside = (*of.tests, of.then, of.otherwise)
     elif isinstance(of, Compare):
         inside = (of.left, of.right)
+    elif isinstance(of, Whole):
+        inside = (of.out,)
     for part in inside:
         yield from walked(part)
 

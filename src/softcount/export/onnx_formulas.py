@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from softcount.export.formulas import (
     Missing,
     Once,
     Test,
+    Whole,
     WordsCode,
     code_key,
 )  # fmt: skip
@@ -34,6 +35,8 @@ from softcount.table.schema import Key, Kind
 OPERATIONS = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "log": "Log", "exp": "Exp", "largest": "Max",
 }  # fmt: skip
+WriteWhole = Callable[["OnnxGraph", Whole], str]
+"""How a formula over all columns at once becomes a tensor."""
 
 
 def onnx_module() -> Any:
@@ -48,8 +51,9 @@ def onnx_module() -> Any:
 class OnnxGraph:
     """Collects nodes and numbers; the same formula is computed once. No name of ours is one of the columns'."""
 
-    def __init__(self, columns: Sequence[InputColumn], taken: Collection[str]) -> None:
+    def __init__(self, columns: Sequence[InputColumn], taken: Collection[str], whole: WriteWhole) -> None:
         self.onnx = onnx_module()
+        self.whole = whole
         self.columns = {column.key: column for column in columns}
         self.taken = set(taken)
         self.nodes: list[Any] = []
@@ -141,6 +145,8 @@ class OnnxGraph:
             return self.cell(of.key)
         if isinstance(of, Once):
             return self.written(of.of)
+        if isinstance(of, Whole):
+            return self.whole(self, of)
         if isinstance(of, LookUp):
             return self.node("Gather", self.known(of.table), self.flat(self.code(of.code)), axis=0)
         if isinstance(of, Choose):

@@ -17,6 +17,7 @@ from softcount.errors import DataError
 from softcount.export.drawn_rows import DrawnRows, ExportCheck, compared
 from softcount.export.formulas import total
 from softcount.export.onnx_formulas import OnnxGraph, onnx_module
+from softcount.export.onnx_wholes import written_whole
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names, spellings
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
@@ -35,7 +36,7 @@ def scoring_graph(plan: ScoringPlan) -> Any:
     if len(set(names)) < len(names) or not names:
         raise DataError("a graph has a tensor for every column, and this model has none of its own names.")
     outputs = [apart(name, names) for name in (PREDICTED, PROBABILITIES)]
-    graph = OnnxGraph(plan.columns, {*names, *outputs})
+    graph = OnnxGraph(plan.columns, {*names, *outputs}, written_whole)
     told, proba = _finished(graph, plan)
     graph.nodes.append(onnx.helper.make_node("Identity", [told], outputs[:1]))
     kinds, values, _ = _labels(plan)
@@ -177,11 +178,12 @@ def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck
     check = compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
     formed = [column for column in plan.columns if column.form is not None]
     notes = (f"column {column.key!r} goes in as {as_number(column.form)}" for column in formed if column.form)
-    return replace(check, notes=(*check.notes, *notes))
+    return replace(check, notes=tuple(notes))  # what is said of queries is not true of graphs
 
 
 def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:
     """Cells as a graph takes them."""
     if column.levels is None:
-        return np.array([[np.nan if number is None else number] for number in column.numbers(cells)])
+        numbers = [np.nan if number is None else number for number in column.numbers(cells)]
+        return np.array(numbers, dtype=np.float64)[:, None]
     return np.array([["" if cell is None else spellings(cell)[0]] for cell in cells], dtype=object)

@@ -35,7 +35,7 @@ from softcount.export.formulas import (
     smallest,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, blind_note, input_columns
-from softcount.export.star_formulas import star_mean, star_sums, without_parent
+from softcount.export.star_formulas import StarsMean
 from softcount.fitted.fitted_model import Fitted
 from softcount.records import dataclass
 from softcount.table.schema import Key
@@ -101,16 +101,15 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     if isinstance(member, BlockAndTables):
         return _block_and_tables(columns, member, weight)
     if isinstance(member, StarsOfCuts):
-        sums = star_sums(member.stars, _codes(columns, member), columns.keys)
-        return [star_mean(sums, without_parent(member.stars, columns.keys)) * weight]
+        return [StarsMean(member.stars, _codes(columns, member), columns.keys) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
     )
 
 
-def _codes(columns: PoolColumns, member: StarsOfCuts) -> list[Code]:
-    return [columns.code(column, member.cuts) for (column,) in member.stars.terms.columns]
+def _codes(columns: PoolColumns, member: StarsOfCuts) -> tuple[Code, ...]:
+    return tuple(columns.code(column, member.cuts) for (column,) in member.stars.terms.columns)
 
 
 def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[Formula]:

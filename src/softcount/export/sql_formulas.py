@@ -24,6 +24,7 @@ from softcount.export.formulas import (
     Missing,
     Once,
     Test,
+    Whole,
     WordsCode,
     code_key,
     walked,
@@ -190,6 +191,8 @@ class SqlFormulas:
             return number(of.values[group if len(of.values) > 1 else 0])
         if isinstance(of, Cell):
             return self.exp.column(self.names.cells[of.key])
+        if isinstance(of, Whole):
+            return self.written(of.out, group)
         if isinstance(of, Once):
             return self.exp.column(f"{self.names.sums[id(of)]}{group}")
         if isinstance(of, LookUp):

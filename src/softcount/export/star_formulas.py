@@ -20,13 +20,27 @@ from softcount.export.formulas import (
     LookUp,
     Missing,
     Once,
+    Whole,
     formula,
     largest,
     log,
     total,
 )  # fmt: skip
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
+from softcount.records import dataclass
 from softcount.table.schema import Key
+
+
+@dataclass(frozen=True, eq=False)
+class StarsMean(Whole):
+    """The logarithm of the mean over the stars of all columns; `codes` are those of parents, numbers the first keys."""
+
+    stars: StarTables
+    codes: tuple[Code, ...]
+    keys: tuple[Key, ...]
+
+    def _written_out(self) -> Formula:
+        return star_mean(star_sums(self.stars, self.codes, self.keys), without_parent(self.stars, self.keys))
 
 
 def star_sums(stars: StarTables, codes: Sequence[Code], keys: Sequence[Key]) -> list[Formula]:
