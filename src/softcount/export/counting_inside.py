@@ -27,7 +27,7 @@ from softcount.learn.recounted import recounted
 from softcount.models.align import Older
 from softcount.records import dataclass
 from softcount.sources.databases import one_line
-from softcount.sources.queries import is_database_error
+from softcount.sources.queries import is_database_error, undisturbed
 from softcount.sources.source import look_rows_for
 from softcount.table import wording
 from softcount.table.schema import Key
@@ -56,7 +56,7 @@ def counted_inside(base: Database, asked: ClassRequest) -> tuple[Fitted, int]:
     if isinstance(asked.plan.prior, Older):
         raise ReadOut("an older model's counts are joined with those of rows")
     try:
-        with base.undisturbed():
+        with undisturbed(base.connection):
             return _counted(base, asked)
     except Exception as error:
         if is_database_error(error):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 from softcount.records import dataclass
-from softcount.sources.queries import batches_of, is_duckdb, plain_cursor, plain_rows, vendor_of
+from softcount.sources.queries import asking, batches_of, is_duckdb, plain_cursor, plain_rows, vendor_of
 
 TITLES = {"duckdb": "DuckDB", "postgres": "Postgres", "sqlite": "SQLite"}
 
@@ -56,7 +55,7 @@ class Database:
         """The rows of another query."""
         if is_duckdb(self.connection):
             return list(self.connection.sql(text).fetchall())
-        with closing(plain_cursor(self.connection)) as cursor:
+        with asking(plain_cursor(self.connection)) as cursor:
             cursor.execute(text)
             return list(plain_rows(cursor.fetchall()))
 
@@ -72,29 +71,6 @@ class Database:
             raise ReadOut("there are none to look at")
         schema = one_schema([batch.schema for batch in found])
         return pa.Table.from_batches([batch.cast(schema) for batch in found], schema)
-
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        """A block in which a query that fails leaves the connection's transaction as it was."""
-        if self.dialect != "postgres" or not self._tell("SAVEPOINT softcount_counts"):
-            yield
-            return
-        try:
-            yield
-        except BaseException:
-            self._tell("ROLLBACK TO SAVEPOINT softcount_counts")
-            raise
-        finally:
-            self._tell("RELEASE SAVEPOINT softcount_counts")
-
-    def _tell(self, text: str) -> bool:
-        """Whether the database did something that gives no rows: outside of a transaction there is no way back."""
-        try:
-            with closing(plain_cursor(self.connection)) as cursor:
-                cursor.execute(text)
-        except Exception:
-            return False
-        return True
 
 
 def as_double(name: object) -> str:

@@ -39,7 +39,7 @@ def cell_type(kind: Any) -> CellType:
         (CellType.TRUTH, (types.is_boolean,)),
         (CellType.WHOLE, (types.is_integer,)),
         (CellType.FLOAT, (types.is_floating, types.is_decimal)),
-        (CellType.TIME, (types.is_temporal,)),
+        (CellType.TIME, (types.is_date, types.is_time, types.is_timestamp, types.is_duration)),
         (CellType.EMPTY, (types.is_null,)),
     ):
         if any(test(kind) for test in tests):

@@ -10,7 +10,7 @@ from typing import Any
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.addresses import POSTGRES, Address, address_of, discreet, without_password
+from softcount.sources.addresses import POSTGRES, Address, address_of, discreet, secrets_in, without_password
 from softcount.sources.bytestream import first_bytes
 
 LONGEST = 300
@@ -128,6 +128,12 @@ def _duckdb(database: str) -> Any:
         raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
 
 
+def _of_passwords(address: str) -> str:
+    if not secrets_in(address):
+        return ""
+    return " Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
+
+
 def _postgres(address: str) -> Any:
     """By ADBC where it is installed, which hands over Arrow; otherwise by psycopg. All queries see the same rows."""
     for name in ("adbc_driver_postgresql.dbapi", "psycopg", "psycopg2"):
@@ -142,8 +148,5 @@ def _postgres(address: str) -> Any:
             return connection
         except driver.Error as error:
             said = discreet(one_line(error), address)
-            raise DataError(
-                f"the Postgres database cannot be reached: {said}. "
-                "Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
-            ) from None
+            raise DataError(f"the Postgres database cannot be reached: {said}.{_of_passwords(address)}") from None
     raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
