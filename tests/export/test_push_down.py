@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -122,6 +123,27 @@ def test_postgres_counts_what_a_fit_counts(postgres: Any) -> None:
         postgres.rollback()
     same(found, pa.table(cells))
     assert found.notes_[0] == "3,000 rows were counted inside Postgres."
+
+
+def test_a_class_a_million_deviations_away_keeps_its_digits_by_exact_fractions() -> None:
+    """Both ways: variances to 1e-12; means to the rounding of the anchor, which the class far away is at."""
+    rng = np.random.default_rng(0)
+    n = 3_000
+    groups = np.where(np.arange(n) < 1_000, 0, rng.integers(0, 3, n))
+    x = rng.normal(size=n) + np.array([1e6, 3.0, 0.0])[groups]
+    table, settings = pa.table({"x": x, "y": groups}), {"kinds": {"x": "normal"}, "estimate": "ml"}
+    with duckdb.connect() as own:
+        own.register("things", table)
+        inside = sc.NaiveBayes(**settings).fit_sql("SELECT * FROM things", own, "y")
+    assert "inside" in inside.notes_[0]
+    for model in (inside, sc.NaiveBayes(**settings).fit(table, "y")):
+        found = model.params_["x"]
+        for group in range(3):
+            cells = [Fraction(cell) for cell in x[groups == group].tolist()]
+            mean = sum(cells) / len(cells)
+            variance = sum((cell - mean) ** 2 for cell in cells) / len(cells)
+            assert abs(Fraction(found["variance"][group]) / variance - 1) <= CLOSE
+            assert abs(Fraction(found["mean"][group]) - mean) <= np.spacing(1e6)
 
 
 @pytest.fixture
