@@ -81,11 +81,12 @@ def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) ->
     return open_table(path, missing=only or with_usual(words), **how)
 
 
-def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = ()) -> Any:
+def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = (), kinds: Any = None) -> Any:
     """A table of the rows that a query gives, accepted wherever X is.
 
-    `connection` is one of DuckDB's, of ADBC or of any DB-API module; or the path of a SQLite or DuckDB file, or a
-    Postgres address. The query is run once, and its rows are kept in a temporary file while the table is used.
+    `connection` is one of DuckDB's, of ADBC, of SQLAlchemy or of any DB-API module; or the path of a SQLite or DuckDB
+    file, or a Postgres address. The query is run once, and its rows are kept in a temporary file while the table is
+    used. `kinds` says what columns are where looking at them is not enough, or `"ignore"` to leave one out.
 
     >>> import sqlite3
     >>> base = sqlite3.connect(":memory:")
@@ -96,7 +97,7 @@ def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: An
     """
     from softcount.sources.queries import query_source
 
-    return read(query_source(query, connection), missing=missing, only_missing=only_missing)
+    return read(query_source(query, connection), missing=missing, only_missing=only_missing, kinds=kinds)
 
 
 def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:

@@ -58,7 +58,6 @@ def same(found: Any, table: pa.Table) -> None:
     assert found.fitted_.counts.rows == table.num_rows and found.fitted_.missing == plain.fitted_.missing
 
 
-MARKS = {"DuckDB": "?", "Postgres": "%s"}
 TYPES = {int: "bigint", float: "double precision", str: "text", bool: "boolean"}
 
 
@@ -206,6 +205,23 @@ def test_what_cannot_be_counted_there_is_read_out_and_said(base: Any, settings: 
     assert found.predict_proba(base.sql(query).to_arrow_table().drop_columns("y")).shape[1] == len(found.classes_)
 
 
+@pytest.mark.parametrize("weight", [None, "rooms"])
+def test_what_cannot_be_modelled_is_left_out_if_asked_whichever_way(base: Any, weight: str | None) -> None:
+    query = "SELECT [visits] AS nested, coalesce(rooms, 1) AS rooms, NULLIF(pay, 2) // 3 + 0.5 AS level, y FROM things"
+    for kinds, way in (({}, "inside"), ({"level": "histogram"}, "read out")):
+        found = sc.NaiveBayes(kinds={"nested": "ignore", "level": "categorical", **kinds})
+        said = found.fit_sql(query, base, "y", weight=weight).notes_
+        assert any(way in note for note in said) and list(found.params_) == [
+            key for key in ("rooms", "level") if key != weight
+        ]
+
+
+def test_two_columns_of_one_name_are_refused_whichever_way(base: Any) -> None:
+    for way in (sc.read_sql, lambda query, base: sc.NaiveBayes().fit_sql(query, base, "y")):
+        with pytest.raises(sc.DataError, match="columns 1 and 2 are both named 'visits'"):
+            way("SELECT visits, visits, y FROM things", base)
+
+
 def test_a_target_that_is_not_there_is_said(base: Any) -> None:
     with pytest.raises(sc.DataError, match="target names column 'z', which is not in the table"):
         sc.NaiveBayes().fit_sql("SELECT * FROM things", base, "z")
@@ -268,7 +284,10 @@ def test_hostile_names_are_counted_and_inert(postgres: Any, hostile: Any, engine
     settings = {"kinds": {name: "categorical" for name in HOSTILE[1::2]}}
     with duckdb.connect() as own:
         base = postgres if engine == "Postgres" else own
-        fill(base, hostile, "a'b\"; --", TYPES if engine == "Postgres" else {**TYPES, float: "DOUBLE"}, MARKS[engine])
+        own.register("given", pa.table(hostile))
+        own.execute('CREATE TABLE "a\'b""; --" AS SELECT * FROM given')
+        if engine == "Postgres":
+            fill(postgres, hostile, "a'b\"; --", TYPES, "%s")
         query = 'SELECT * FROM "a\'b""; --"'
         found = sc.NaiveBayes(**settings).fit_sql(query, base, TARGET, weight=WEIGHT)
         rows = base.execute(f"SELECT count(*) FROM ({query}) AS kept").fetchone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import softcount
 from softcount.export.database_rows import Database, ReadOut, dialect_of
 from softcount.fitted.fitted_model import Fitted
 from softcount.sources.arrow_batches import SpooledSource
-from softcount.sources.queries import opened
+from softcount.sources.queries import opened, query_source
 from softcount.table import open_table
 from softcount.table.labels import no_weight
 
@@ -60,17 +60,17 @@ def _counted(estimator: Any, query: str, connection: Any, target: str, weight: s
 
 def _read_out(estimator: Any, query: str, connection: Any, target: str, weight: str | None) -> None:
     """A fit of the rows; those of weight zero are passed over, not even their levels are seen."""
-    table = softcount.read_sql(query, connection)
-    if weight is None:
-        estimator.fit(table, target)
-        return
-    source = table.source
-    parts = open_table(source, weight=weight).weights()
-    weights = np.concatenate([np.zeros(0), *(part for _, part in parts if part is not None)])
-    if not weights.any():
-        raise no_weight()
-    kept = SpooledSource(_kept(source, [key for key in source.keys if key != weight], weights > 0), "the query")
-    estimator.fit(softcount.read(kept), target, sample_weight=weights[weights > 0])
+    said = estimator.kinds if isinstance(estimator.kinds, Mapping) else {}
+    ignored = {key: kind for key, kind in said.items() if isinstance(kind, str) and kind == "ignore"}
+    source, weights = query_source(query, connection), None
+    if weight is not None:
+        parts = open_table(source, weight=weight, kinds=ignored).weights()
+        weights = np.concatenate([np.zeros(0), *(part for _, part in parts if part is not None)])
+        if not weights.any():
+            raise no_weight()
+        names = [key for key in source.keys if key != weight]
+        source, weights = SpooledSource(_kept(source, names, weights > 0), "the query"), weights[weights > 0]
+    estimator.fit(softcount.read(source, kinds=ignored), target, sample_weight=weights)
 
 
 def _kept(source: Any, names: Sequence[str], keep: np.ndarray) -> Iterator[Any]:

@@ -65,7 +65,7 @@ def counted_inside(base: Database, asked: ClassRequest) -> tuple[Fitted, int]:
 
 
 def _counted(base: Database, asked: ClassRequest) -> tuple[Fitted, int]:
-    names = base.first(1).column_names
+    names = base.names
     for key, what in ((asked.target, "target"), (base.weight, "weight")):
         if key is not None:
             wording.refuse_unknown(names, key, what)
@@ -105,7 +105,8 @@ def _whole_schema(
             if key not in known:
                 known[key] = level_rows(base, target, key, classes)
             there = set(rows[key].to_pylist())
-            more += [{key: value, target: classes.names[0]} for value in set(known[key].values) - there]
+            new = {value for value in known[key].values if value == value} - there  # without NaN, which is no level
+            more += [{key: value, target: classes.names[0]} for value in new]
         if not more:
             return _without_row_numbers(model), known
         rows = _with_rows(rows, more)

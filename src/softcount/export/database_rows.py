@@ -7,6 +7,7 @@ from typing import Any
 
 from softcount.records import dataclass
 from softcount.sources.queries import asking, batches_of, is_duckdb, plain_cursor, plain_rows, vendor_of
+from softcount.sources.source import refuse_repeated
 
 TITLES = {"duckdb": "DuckDB", "postgres": "Postgres", "sqlite": "SQLite"}
 
@@ -58,6 +59,13 @@ class Database:
         with asking(plain_cursor(self.connection)) as cursor:
             cursor.execute(text)
             return list(plain_rows(cursor.fetchall()))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns; two of one name are refused, which DuckDB would rename within another query."""
+        found = self.connection.sql(self.query).columns if is_duckdb(self.connection) else self.first(1).column_names
+        refuse_repeated(found)
+        return list(found)
 
     def first(self, most: int) -> Any:
         """The first rows, as an Arrow table."""
