@@ -16,12 +16,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scale install-spark bench docs lint clean moved
+.PHONY: help demo test tests scale install-spark bench docs lint clean moved
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
 	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
 	@echo "make scale   the tests of Spark, which is installed for them, and a small table of times beside MLlib"
+	@echo "make tests   only the tests and doctests"
 	@echo "make lint    only ruff, mypy, import layers and seams"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
@@ -31,7 +32,11 @@ help:
 demo: $(STAMP)
 	@.venv/bin/softcount demo
 
-test: lint
+# mypy takes a minute of one process where nothing is kept from before: the tests do not wait for it.
+test: $(STAMP)
+	@$(MAKE) -j 2 lint tests
+
+tests: $(STAMP)
 	@echo "== tests and doctests"
 	@$(ONE_THREAD) $(PY) -m pytest -q -n 2 --dist worksteal
 

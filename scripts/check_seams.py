@@ -46,9 +46,9 @@ def is_family(node: ast.expr) -> bool:
     )
 
 
-def offences(path: Path, classes: set[str]) -> Iterator[tuple[int, str]]:
+def offences(nodes: list[ast.AST], classes: set[str]) -> Iterator[tuple[int, str]]:
     """Lines of a module that ask what a family is."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("isinstance", "issubclass") and _names(node.args[1]) & classes:
                 yield node.lineno, "tests the type of a family"
@@ -70,28 +70,27 @@ def _names(node: ast.expr) -> set[str]:
     return {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+def imports(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Lines that import a model, or a part of one."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module in MODELS and [x.name for x in node.names] != ["one_hot"]:
             yield node.lineno, f"imports {node.module}"
 
 
-def loads_scipy(path: Path) -> Iterator[tuple[int, str]]:
+def loads_scipy(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Lines by which importing a module loads special functions or sparse matrices, which a small fit does not need."""
-    for node in ast.parse(path.read_text()).body:
+    for node in module.body:
         names = {x.name for x in node.names} if isinstance(node, ast.ImportFrom) and node.module == "scipy" else set()
         if names & {"special", "sparse"} or (isinstance(node, ast.ImportFrom) and node.module == "scipy.special"):
             yield node.lineno, "loads SciPy; take it from softcount.numerics.late_scipy"
 
 
-def speaks_shell(path: Path) -> Iterator[tuple[int, str]]:
+def speaks_shell(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Lines of text that name an option of the command line, to whoever may be reading."""
-    tree = ast.parse(path.read_text())
-    worded = {id(part) for node in ast.walk(tree) if _asks_remedies(node) for part in ast.walk(node)}
-    doc = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or id(node) in worded | doc:
+    worded = {id(part) for node in nodes if _asks_remedies(node) for part in ast.walk(node)}
+    passed = worded | {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if not isinstance(node, ast.Constant) or id(node) in passed:
             continue
         if isinstance(node.value, str) and OPTION.search(node.value):
             yield node.lineno, "names an option; word it by softcount.remedies (kind, missing, setting, either)"
@@ -106,11 +105,13 @@ def found() -> Iterator[str]:
     classes = family_names()
     for path in sorted(ROOT.rglob("*.py")):
         inside = path.relative_to(ROOT).parts[0]
-        lines = path.read_text().splitlines()
-        asked = [] if inside == "families" else [*offences(path, classes)]
-        asked += [*imports(path)] if inside == "learn" else []
-        asked += [*loads_scipy(path)]
-        asked += [] if inside in SHELL else [*speaks_shell(path)]
+        text = path.read_text()
+        lines, module = text.splitlines(), ast.parse(text)
+        nodes = [*ast.walk(module)]
+        asked = [] if inside == "families" else [*offences(nodes, classes)]
+        asked += [*imports(nodes)] if inside == "learn" else []
+        asked += [*loads_scipy(module)]
+        asked += [] if inside in SHELL else [*speaks_shell(nodes)]
         for line, what in asked:
             if "# seam:" not in lines[line - 1]:
                 yield f"{path.relative_to(ROOT.parents[1])}:{line}: {what}"

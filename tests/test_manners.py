@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import ast
+import runpy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -193,13 +193,8 @@ def test_notes_speak_the_language_of_who_asked(tmp_path: Path) -> None:
     assert "--kind code=categorical" in told.stdout and "kinds=" not in told.stdout
 
 
-def test_a_text_that_names_an_option_is_found_by_the_seams(tmp_path: Path) -> None:
-    script = Path(__file__).parents[1] / "scripts" / "check_seams.py"
-    code = "import sys, pathlib as p; sys.path[:0] = sys.argv[1:2]; import check_seams as c\n"
-    code += "print([*c.speaks_shell(p.Path(sys.argv[2]))])"
-    module = tmp_path / "m.py"
+def test_a_text_that_names_an_option_is_found_by_the_seams() -> None:
+    seams = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "check_seams.py"))
     for text, found in [('"""--kind"""\nx = f"use --kind {1}=a"', True), ('x = remedies.either("a", "--kind")', False)]:
-        module.write_text(text)
-        words = [sys.executable, "-c", code, str(script.parent), str(module)]
-        told = subprocess.run(words, capture_output=True, text=True, check=True)
-        assert ("names an option" in told.stdout) == found
+        told = [what for _, what in seams["speaks_shell"]([*ast.walk(ast.parse(text))])]
+        assert any("names an option" in what for what in told) == found
