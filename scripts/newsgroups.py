@@ -78,7 +78,7 @@ def page(found: dict[int, np.ndarray], with_em: dict[float, np.ndarray]) -> str:
         "",
         "From the shell, two thirds at random to learn from and one third to be tried on:",
         "",
-        "    softcount fit 20_newsgroups --min-count 3 --drop-top 100 --holdout 0.3333 --seed 1",
+        "    softcount fit 20_newsgroups --min-count 3 --drop-top 100 --holdout 0.3333 --seed 1 --model naive-bayes",
         "",
         "## The learning curve",
         "",

@@ -197,16 +197,15 @@ def test_levels_that_are_numbers_are_taken_as_numbers_unless_somebody_says_other
     assert [len(member.cuts.edges) for member in said.pool_.members] == [0] * len(said.pool_.members)
 
 
-@pytest.mark.parametrize("why", ["few rows", "one class", "text"])
+@pytest.mark.parametrize("why", ["few rows", "one class"])
 def test_simple_cases_get_the_textbooks_model_and_say_so(why):
     frame, label = mixed(9 if why == "few rows" else 60)
     if why == "one class":
         label = np.full(len(label), "kept")
-    kinds = {"colour": "text"} if why == "text" else None
-    model = sc.Classifier(kinds=kinds).fit(frame, label)
+    model = sc.Classifier().fit(frame, label)
     assert model.pool_ is None
     assert "naive Bayes as the textbook has it" in model.notes_[-1]
-    plain = sc.NaiveBayes(kinds=kinds).fit(frame, label)
+    plain = sc.NaiveBayes().fit(frame, label)
     np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(frame))
 
 

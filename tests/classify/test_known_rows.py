@@ -73,7 +73,7 @@ def test_no_more_is_held_than_a_quarter_over_what_is_drawn(given, monkeypatch):
     fitted, opened, _, _ = given
     monkeypatch.setattr(drawing, "MOST_ROWS", 100)
     (whole,) = opened().chunks()
-    kept = drawing._Drawn(fitted.schema)
+    kept = drawing._Drawn(fitted.schema, 0)
     for a in range(0, 20 * ROWS, 30):
         part = whole.take(slice(a % ROWS, a % ROWS + 30))
         kept.add(type(part)(a, 30, part.reals, part.codes, part.wide, (), part.labels, part.weights))

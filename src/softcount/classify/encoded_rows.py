@@ -1,4 +1,4 @@
-"""Rows of a table as two matrices, one of numbers and one of levels: what classifiers are learned from."""
+"""Rows of a table as matrices, of numbers, of levels and of words: what classifiers are learned from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from softcount.numerics.late_scipy import sparse
+from softcount.numerics.mixed_bits import mixed
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Field, Key, Schema
@@ -24,11 +26,13 @@ GLANCED_AT = 1024
 class EncodedRows:
     """`numbers` are NaN where missing; `codes` are 1..m for the levels of a column, 0 where nothing is known of it.
 
-    Columns come in that order wherever they are numbered: numbers first, then levels.
+    Columns come in that order wherever they are numbered: numbers first, then levels, then texts. A text's bag has 1
+    for a document that is there before how often it holds each word; a sparse table is one such text.
     """
 
     numbers: np.ndarray  # (rows x numbers) float64
     codes: np.ndarray  # (rows x columns of levels) int32
+    bags: tuple[sparse.csr_matrix, ...] = ()  # (rows x 1 + words) of every text
     made: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -45,19 +49,31 @@ class EncodedRows:
         width = len(schema.stored("reals")) + len(valued)
         whole = np.vstack(codes) if codes else np.zeros((0, len(coded)), dtype=np.int32)
         known = np.where(whole > np.array(sizes, dtype=np.int32), 0, whole)
-        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known)
+        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known, _bags(schema, chunks))
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def plain_columns(self) -> int:
+        """How many columns there are besides texts."""
+        return int(self.numbers.shape[1] + self.codes.shape[1])
+
+    @property
+    def cells(self) -> int:
+        """How many cells they have, and words."""
+        return len(self) * self.plain_columns + sum(int(bag.nnz) for bag in self.bags)
+
     @classmethod
     def together(cls, parts: Sequence[EncodedRows]) -> EncodedRows:
         """The rows of one part after those of the other; there is one part at least."""
-        return cls(np.vstack([part.numbers for part in parts]), np.vstack([part.codes for part in parts]))
+        numbers, codes = (np.vstack([getattr(part, name) for part in parts]) for name in ("numbers", "codes"))
+        texts = zip(*(part.bags for part in parts), strict=True)
+        return cls(numbers, codes, tuple(sparse.vstack(bags, format="csr") for bags in texts))
 
     def take(self, rows: np.ndarray) -> EncodedRows:
         """Some of the rows."""
-        return EncodedRows(self.numbers[rows], self.codes[rows])
+        return EncodedRows(self.numbers[rows], self.codes[rows], tuple(bag[rows] for bag in self.bags))
 
     def remembered(self, owners: tuple[object, ...], make: Callable[[], Made]) -> Made:
         """What these owners make of the rows, made once for as long as the rows are kept."""
@@ -102,12 +118,31 @@ class EncodedRows:
         numbers, codes, width = self.numbers.copy(), self.codes.copy(), self.numbers.shape[1]
         numbers[:, [column for column in columns if column < width]] = np.nan
         codes[:, [column - width for column in columns if column >= width]] = 0
-        return EncodedRows(numbers, codes)
+        return EncodedRows(numbers, codes, self.bags)
 
     def in_order(self, labels: np.ndarray) -> np.ndarray:
         """Places of the rows in an order that does not depend on how they came: by class, then column by column."""
-        keys = [*self.numbers.T[::-1], *self.codes.T[::-1], labels]
+        keys = [*map(_marks, self.bags), *self.numbers.T[::-1], *self.codes.T[::-1], labels]
         return np.lexsort([np.nan_to_num(key, nan=np.inf) for key in keys])
+
+
+def _marks(bag: sparse.csr_matrix) -> np.ndarray:
+    """A number for every row by the words that it holds, whatever other rows hold."""
+    each = mixed(np.arange(1, 1 + bag.shape[1], dtype=np.uint64)).astype(np.float64) / 2.0**64
+    return np.asarray(bag @ each)
+
+
+def _bags(schema: Schema, chunks: Sequence[Chunk]) -> tuple[sparse.csr_matrix, ...]:
+    """The words of every text; of a sparse table all columns, each row being there."""
+    texts = len(schema.stored("bags"))
+    if texts and chunks:
+        return tuple(sparse.vstack([chunk.bags[k] for chunk in chunks], format="csr") for k in range(texts))
+    marked = [_marked(chunk.bags[0]) for chunk in chunks if chunk.bags]
+    return (sparse.vstack(marked, format="csr"),) if marked else ()
+
+
+def _marked(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    return sparse.hstack([sparse.csr_matrix(np.ones((matrix.shape[0], 1))), matrix], format="csr")
 
 
 def signatures(column: np.ndarray, number: bool) -> list[bytes]:

@@ -12,9 +12,11 @@ import numpy as np
 
 from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.members import Member
-from softcount.classify.recipes import RECIPES, Recipe
-from softcount.classify.shared_weights import SharedWeights, Weighing
+from softcount.classify.recipes import Recipe
+from softcount.classify.shared_weights import SharedWeights, Weighing, temper
 from softcount.classify.training import Training
+from softcount.classify.word_lines import WordLines
+from softcount.classify.word_recipes import ALL_RECIPES, recipes_for
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
@@ -40,11 +42,13 @@ ENOUGH = 0.0002
 ENOUGH_ROWS = 500
 """Rows of a fold below which that may be chance: of twenty rows of breast cancer naive Bayes has none wrong."""
 FEW_CELLS = 20_000
-"""Rows times columns up to which all folds are learned side by side."""
+"""Rows times columns, and words, up to which all folds are learned side by side."""
 FEW_WORK = 1 << 18
-"""Rows times columns times classes up to which all folds are tested; of more work, two of them."""
+"""Rows times columns, and words, times classes up to which all folds are tested; of more work, two of them."""
 MANY_ROWS = 20_000
 """Rows from which one fold is enough to tell."""
+MUCH_WORK = 1 << 25
+"""Words times classes from which one fold is all there is time for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +88,21 @@ class Pool:
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what no column does."""
-        own, rest = zip(*(member.parts(rows) for member in self.members), strict=True)
-        columns = sum(weight * part for weight, part in zip(self.weights, own, strict=True))
-        shared = sum(weight * part for weight, part in zip(self.weights, rest, strict=True))
-        return np.asarray(columns), np.asarray(shared + self.bias)
+        columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
+        shared = np.zeros((len(rows), len(self.bias)))
+        for weight, member in zip(self.weights, self.members, strict=True):
+            own, rest = member.parts(rows)
+            columns[:, : own.shape[1]] += weight * own  # of texts only those have parts that are of words
+            shared += weight * rest
+        return columns, shared + self.bias
+
+    def word_parts(self, text: int, bag: Any) -> np.ndarray:
+        """(cells x classes) what each cell of a text's bag adds to the scores; its length may add more."""
+        found = np.zeros((len(bag.data), len(self.bias)))
+        for weight, member in zip(self.weights, self.members, strict=True):
+            if isinstance(member, WordLines):
+                found += weight * member.word_parts(text, bag)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,15 +207,15 @@ def dealt(labels: np.ndarray, folds: int) -> np.ndarray:
 
 def _tested(training: Training) -> int:
     """How many folds are tested: all of a small table, one of a large one."""
-    columns = training.rows.numbers.shape[1] + training.rows.codes.shape[1]
-    if len(training.labels) >= MANY_ROWS:
+    work = max(len(training.labels), training.rows.cells) * training.classes
+    if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
         return 1
-    return FOLDS if len(training.labels) * max(1, columns) * training.classes <= FEW_WORK else 2
+    return FOLDS if work <= FEW_WORK else 2
 
 
 def _together(training: Training, tested: Sequence[int]) -> list[tuple[int, ...]]:
     """Folds that are learned side by side: all where calls would take longer than the work, each by itself of more."""
-    if len(training.labels) * max(1, len(training.levels) + training.rows.numbers.shape[1]) <= FEW_CELLS:
+    if max(len(training.labels), training.rows.cells) <= FEW_CELLS:
         return [tuple(tested)]
     return [(fold,) for fold in tested]
 
@@ -225,13 +240,13 @@ def _held_out(training: Training, split: np.ndarray, until: float | None, folds:
     parts = [_Fold.of(training, split, fold) for fold in folds]
     labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
     said: dict[tuple[str, Any], list[np.ndarray]] = {}
-    for recipe in RECIPES.values():
+    for recipe in recipes_for(training.rows):
         if until is not None and perf_counter() > until and said:
             break
         losses = []
         for setting, scores in _path(recipe, parts):
             said[recipe.name, setting] = scores
-            losses.append(_loss(np.concatenate(scores), labels, heavy))
+            losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
             if recipe.ordered and losses[-1] > min(losses):
                 break
         if len(labels) >= ENOUGH_ROWS * len(parts) and min(losses, default=1.0) <= ENOUGH:
@@ -258,6 +273,11 @@ def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
     return float(-(weights @ own) / weights.sum())
 
 
+def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    """The loss by which settings of a recipe are compared."""
+    return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
+
+
 def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
     """What was said of all rows held out, under the settings that every fold came to."""
     keys = [key for key in held[0].said if all(key in part.said for part in held)]
@@ -267,7 +287,7 @@ def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
 def _settings(said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray) -> dict[str, Any]:
     """The best setting of every recipe."""
     labels, weights = training.labels[out], training.weights[out]
-    losses = {key: _loss(logs, labels, weights) for key, logs in said.items()}
+    losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
     names = dict.fromkeys(name for name, _ in said)
     return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
 
@@ -298,7 +318,7 @@ def _weighed(
 
 def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
     name, setting = chosen
-    return next(iter(RECIPES[name].learned(training, (setting,))))
+    return next(iter(ALL_RECIPES[name].learned(training, (setting,))))
 
 
 def _tried(

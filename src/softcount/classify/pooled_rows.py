@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,7 +30,11 @@ def pooled(pool: Pool, schema: Schema, table: Table, runner: Runner) -> np.ndarr
     return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
 
 
-def pooled_parts(pool: Pool, schema: Schema, chunk: Chunk) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-    """What each column adds to the classes' scores, and what none of them does."""
+def pooled_parts(
+    pool: Pool, schema: Schema, texts: Sequence[Key], chunk: Chunk
+) -> tuple[dict[Key, np.ndarray], np.ndarray]:
+    """What each column adds to the classes' scores, in the order of the table, and what none of them does."""
     parts, rest = pool.parts(EncodedRows.of(schema, [chunk]))
-    return {key: parts[:, place] for place, key in enumerate(column_keys(schema))}, rest
+    found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
+    order = [spec.key for spec in schema.used if spec.key in found]
+    return {key: found[key] for key in order or found}, rest

@@ -34,6 +34,8 @@ class Recipe(Protocol):
     name: ClassVar[str]
     ordered: ClassVar[bool]
     """Whether settings go one way, so that the rest need not be tried once they get worse."""
+    tempered: ClassVar[bool]
+    """Whether settings are compared once each has a weight of its own: words say too much, or too little, together."""
 
     def settings(self, training: Training) -> tuple[Any, ...]:
         """What is tried, in an order that lets each start where the one before ended; empty where it cannot be."""
@@ -52,6 +54,7 @@ class OneByOne:
     """Ways that learn from one set of rows after the other."""
 
     __slots__ = ()
+    tempered: ClassVar[bool] = False
 
     def abreast(self: Recipe, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
         return zip(*(self.learned(training, settings) for training in trainings), strict=True)
@@ -61,6 +64,7 @@ class InOneProduct:
     """Ways that learn from several sets of rows in one product."""
 
     __slots__ = ()
+    tempered: ClassVar[bool] = False
 
     def learned(self: Recipe, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         return (member for (member,) in self.abreast((training,), settings))

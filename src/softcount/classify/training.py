@@ -14,6 +14,7 @@ from softcount.classify.number_scale import NumberScale
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.terms import Terms
+from softcount.classify.word_scale import WordScale
 from softcount.records import dataclass
 from softcount.table.cuts import PointTable, by_class_each
 
@@ -168,6 +169,11 @@ class Training:
     def moments(self) -> BlockMoments:
         """Of the smooth numbers."""
         return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
+
+    @cached_property
+    def rarity(self) -> WordScale:
+        """Of the words of all texts."""
+        return WordScale.learned(self.rows, self.weights)
 
 
 def _many(column: np.ndarray) -> bool:

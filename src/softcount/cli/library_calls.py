@@ -311,17 +311,17 @@ def _decided(
     request: FitRequest, fitted: Fitted, table: Table, threads: Threads, plain: Evaluation | None
 ) -> tuple[Fitted, Evaluation | None]:
     """The model with what tells its classes best, and how that did on rows held out; `plain` is how it did without."""
-    from softcount.evaluate.decide import HowDecided, chosen_line, decided_for, noted
+    from softcount.evaluate.decide import HowDecided, beside_plain, decided_for
     from softcount.evaluate.judge import judged
     from softcount.table.chunk import Split
 
     share = None if request.holdout is None else Split(2, request.seed, request.holdout)
     how = HowDecided(folds=request.folds or None, share=share)
     found, held = decided_for(fitted, _under_schema(request, fitted, table), threads, how)
+    if found.pool is not None:
+        found = beside_plain(found, None if plain is None else plain.log_loss)
     if found.pool is None:
         return found, plain
-    pool = replace(found.pool, plain=float("nan") if plain is None else plain.log_loss)
-    found = noted(replace(found, pool=pool), chosen_line(pool))
     if held is None or request.folds == 0:
         return found, None
     return found, replace(judged(held, found.shares, by_fold=True), how=_how_held(request, held.folds))

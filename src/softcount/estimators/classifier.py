@@ -38,12 +38,13 @@ class Classifier(NaiveBayes):
 
     Beside naive Bayes as the textbook has it, ways that are learned from the same rows are tried on folds: naive Bayes
     with a weight for every column, a correlated block of the numbers, averaged one-dependence stars, tables and lines
-    by conditional likelihood, and the same with pairs of columns. Those that help are added up, each with a weight
+    by conditional likelihood, and the same with pairs of columns; of text, and of sparse tables, words as they are
+    counted, words by how rare they are, and a weight for every word. Those that help are added up, each with a weight
     (`selection_` shows all). `predict`, `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute`,
-    `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows, text and sparse
-    tables get naive Bayes alone. With a `budget` in seconds what was not begun by then is not tried, and another
-    machine may come to another sum. With an `engine`, or a frame of Dask's or Spark's, all rows are counted where they
-    are, and at most 100,000 of them, drawn from all, are brought here to choose what tells the classes.
+    `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone.
+    With a `budget` in seconds what was not begun by then is not tried, and another machine may come to another sum.
+    With an `engine`, or a frame of Dask's or Spark's, all rows are counted where they are, and at most 100,000 of them,
+    drawn from all, are brought here to choose what tells the classes.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -83,7 +84,7 @@ class Classifier(NaiveBayes):
 
     def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """The fitted model with what tells its classes best, and a line on it."""
-        from softcount.evaluate.decide import HowDecided, chosen_line, decided, no_pool, noted
+        from softcount.evaluate.decide import HowDecided, beside_plain, decided, no_pool, noted
         from softcount.evaluate.known_rows import known_rows
 
         fitted = self.fitted_
@@ -101,13 +102,14 @@ class Classifier(NaiveBayes):
             if held is None or fitted.pool is None:
                 return fitted
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
-        pool = replace(fitted.pool, plain=float("nan") if plain is None else log_loss(plain[0]))
-        tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
-        return noted(replace(fitted, pool=pool, record=tried), chosen_line(pool))
+        fitted = beside_plain(fitted, None if plain is None else log_loss(plain[0]))
+        if fitted.pool is None:
+            return fitted
+        return replace(fitted, record=FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS)))
 
     def _decided_by_some(self, X: Table, y: str) -> Fitted:
         """The same by rows that are brought here from where an engine has all."""
-        from softcount.evaluate.decide import HowDecided, chosen_line, decided, noted
+        from softcount.evaluate.decide import HowDecided, beside_plain, decided
         from softcount.evaluate.known_rows import known_rows
 
         table = self.fitted_.table(X.source, target=y)
@@ -118,8 +120,7 @@ class Classifier(NaiveBayes):
         if held is None or fitted.pool is None:
             return fitted
         tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
-        pool = replace(fitted.pool, plain=float("nan"))
-        return noted(replace(fitted, pool=pool, record=tried), chosen_line(pool))
+        return replace(beside_plain(fitted, None), record=tried)
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None

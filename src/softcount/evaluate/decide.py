@@ -24,7 +24,7 @@ FEW_ROWS = 10
 MOST_NOTES = 20
 """Columns left out that are named."""
 FEW_CELLS = 20_000
-"""Cells up to which one thread is quicker than two, which wait for each other."""
+"""Cells and words up to which one thread is quicker than two, which wait for each other."""
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
@@ -42,8 +42,6 @@ def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
     """Why there is nothing to decide, if there is not."""
     if fitted.n_groups < 2:
         return f"classes are told by {TEXTBOOK}: there is one class."
-    if fitted.bag or fitted.schema.stored("bags"):
-        return f"classes are told by {TEXTBOOK}: there is text, or a sparse table."
     if labelled is not None and labelled < FEW_ROWS:
         return f"classes are told by {TEXTBOOK}: fewer than {FEW_ROWS} rows have a label."
     return None
@@ -58,7 +56,7 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
     if copies:
         given = replace(given, rows=given.rows.without(copies))
     with Threads(1) as alone:
-        worker = alone if len(given.labels) * len(column_keys(fitted.schema)) <= FEW_CELLS else runner
+        worker = alone if given.rows.cells <= FEW_CELLS else runner
         scored = None if how.share is None else _held_share(fitted, given, worker, how)
         pool, held = learned_pool(_training(fitted, given), worker, how.budget, how.folds)
     said = _left_out(copies, column_keys(fitted.schema))
@@ -111,7 +109,20 @@ def noted(fitted: Fitted, note: str) -> Fitted:
     return replace(fitted, notes=[*fitted.notes, note])
 
 
-def chosen_line(pool: Pool) -> str:
+def beside_plain(fitted: Fitted, plain: float | None) -> Fitted:
+    """The model with a line on what tells its classes, beside the log-loss of naive Bayes as the textbook has it.
+
+    Of text it may be that alone: it also learns from rows without a label, which few labelled ones need.
+    """
+    assert fitted.pool is not None
+    pool = replace(fitted.pool, plain=float("nan") if plain is None else plain)
+    if fitted.texts and pool.plain <= pool.log_loss:
+        line = f"classes are told by {TEXTBOOK}: log-loss {pool.plain:.4g} on rows held out, where"
+        return noted(replace(fitted, pool=None), f"{line} {' and '.join(pool.names)} have {pool.log_loss:.4g}.")
+    return noted(replace(fitted, pool=pool), _chosen_line(pool))
+
+
+def _chosen_line(pool: Pool) -> str:
     """What was chosen, and what it gains over the textbook's model."""
     parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
     said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)

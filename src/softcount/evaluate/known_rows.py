@@ -19,7 +19,7 @@ from softcount.table.schema import Schema
 MOST_ROWS = 100_000
 """Rows that a pool is learned from at most; the counts are of all rows."""
 MOST_CELLS = 1 << 24
-"""Cells of these rows, where there are many columns; a tenth of the rows is always taken."""
+"""Cells and words of these rows, where there are many; a tenth of the rows is always taken."""
 SALT = np.uint64(0xD1B54A32D192ED03)
 """So that which rows are drawn has nothing to do with the fold they are in."""
 
@@ -47,7 +47,7 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     """
     if not runner.shares_memory:
         return _known_there(fitted, table, runner)
-    found = _Drawn(fitted.schema)
+    found = _Drawn(fitted.schema, _usual_words(fitted))
     for chunk in table.chunks(runner.map):
         found.add(chunk)
     drawn = found.known(class_places(fitted, table, classes))
@@ -58,12 +58,12 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
 
 def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
     """The same of rows that the workers of an engine have: each part is asked for what may be among the lowest."""
-    found, raw = _Drawn(fitted.schema), engine.encoded(table)
+    found, raw = _Drawn(fitted.schema, _usual_words(fitted)), engine.encoded(table)
     try:
         rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
         if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
             found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
-        for part in rows.each(Step(f"{__name__}:drawing", (fitted.schema, found.limit))):
+        for part in rows.each(Step(f"{__name__}:drawing", (fitted.schema, found.words, found.limit))):
             found.join(part)
     finally:
         raw.close()
@@ -71,12 +71,12 @@ def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
     return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
 
 
-def drawing(state: tuple[Schema, np.uint64]) -> Callable[[Chunk], _Drawn]:
+def drawing(state: tuple[Schema, int, np.uint64]) -> Callable[[Chunk], _Drawn]:
     """The rows of a chunk whose mixed numbers are below a limit."""
-    schema, limit = state
+    schema, words, limit = state
 
     def drawn(chunk: Chunk) -> _Drawn:
-        found = _Drawn(schema)
+        found = _Drawn(schema, words)
         found.limit = limit
         found.add(chunk)
         return found
@@ -107,12 +107,23 @@ def class_places(fitted: Fitted, table: Table, classes: Sequence[object] | None)
     return order if settled.label_remap is None else order[settled.label_remap]
 
 
-class _Drawn:
-    """The rows whose numbers, mixed, are lowest: which these are does not depend on how the rows are cut in chunks."""
+def _usual_words(fitted: Fitted) -> int:
+    """The words that a row has in all its texts, on average."""
+    leaves = [leaf for leaf in fitted.model.leaves if fitted.model.is_sparse(leaf)]
+    total = sum(float(fitted.counts.arrays[leaf.key].hi.sum()) for leaf in leaves)
+    return int(total / max(fitted.counts.rows, 1.0))
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self.most = max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // max(1, len(column_keys(schema)))))
+
+class _Drawn:
+    """The rows whose numbers, mixed, are lowest: which these are does not depend on how the rows are cut in chunks.
+
+    A row is taken to have so many `words`.
+    """
+
+    def __init__(self, schema: Schema, words: int) -> None:
+        self.schema, self.words = schema, words
+        cells = max(1, len(column_keys(schema)) + words)
+        self.most = max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells))
         self.limit = np.uint64(2**64 - 1)
         self.of = np.zeros(0, dtype=np.int64)  # rows of every label, by its code
         self.parts: list[tuple[np.ndarray, KnownRows]] = []

@@ -15,7 +15,7 @@ from softcount.fitted.column_weights import ColumnWeights
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
-from softcount.models.weighed_star import LOWEST
+from softcount.models.weighed_star import bounded
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.run.base import Runner
@@ -35,7 +35,7 @@ NOTHING = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldParts:
-    """Rows that have a class, and what every leaf adds to each class by the model of the other folds."""
+    """Rows that have a class, and what every leaf adds to each class by the model of the other folds, bounded."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -91,7 +91,7 @@ def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldPart
     found = [
         HeldParts(
             told.rows, told.labels, told.weights, np.full(len(told.rows), told.fold),
-            np.stack(list(parts.values()), axis=1),
+            np.stack([bounded(parts[leaf.key], models.model.is_sparse(leaf)) for leaf in models.model.leaves], axis=1),
         )
         for told, parts in models.answers_by_column(chunk)
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldPart
 
 
 def _learned(held: HeldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
-    parts = np.maximum(held.parts[rows], LOWEST)
+    parts = held.parts[rows]
     return learned_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
 
 
@@ -113,6 +113,6 @@ def _penalty(held: HeldParts) -> float:
 
 
 def _loss(held: HeldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:
-    scores = _learned(held, inside, penalty).scores(np.maximum(held.parts[out], LOWEST))
+    scores = _learned(held, inside, penalty).scores(held.parts[out])
     own = scores[np.arange(len(out)), held.labels[out]] - softmax_rows(scores)[1]
     return float(-(held.weights[out] @ own))

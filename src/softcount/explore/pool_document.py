@@ -13,6 +13,7 @@ from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
+from softcount.classify.word_lines import WordLines
 from softcount.explore.packed_arrays import packed
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted_model import Fitted
@@ -26,7 +27,7 @@ def pool_document(model: Fitted) -> Document | None:
     """The members with their weights, and how the columns they read are numbered; None where they take too much."""
     assert model.pool is not None
     names, keys = labels_in(model), column_keys(model.schema)
-    if _size(model.pool.members) > LARGEST or _has_normals(model.pool.members):
+    if _size(model.pool.members) > LARGEST or any(map(_not_shown, model.pool.members)):
         return None
     return {
         "columns": [names[key] for key in keys],
@@ -44,9 +45,9 @@ def _size(members: tuple[Member, ...]) -> float:
     return sum(member.stars.given.size for member in members if isinstance(member, StarsOfCuts)) * 16 / 3
 
 
-def _has_normals(members: tuple[Member, ...]) -> bool:
-    """Whether stars have numbers as normals, which a page does not work out."""
-    return any(isinstance(member, StarsOfCuts) and member.stars.normals is not None for member in members)
+def _not_shown(member: Member) -> bool:
+    """Whether a page does not work it out: stars that have numbers as normals, and words."""
+    return isinstance(member, WordLines) or (isinstance(member, StarsOfCuts) and member.stars.normals is not None)
 
 
 def _member(member: Member) -> Document:

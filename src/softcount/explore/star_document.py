@@ -87,7 +87,7 @@ def _plain_reasons(shown: bool) -> str:
     """Why reasons are those of naive Bayes where the classes are told by more."""
     if shown:
         return "As naive Bayes tells it: `predict`, and its reasons, take one value of a column."
-    return "As naive Bayes tells it: what `predict` goes by is too large for this page."
+    return "As naive Bayes tells it: what `predict` goes by is too large for this page, or words."
 
 
 def said_left_out(names: list[str]) -> list[str]:

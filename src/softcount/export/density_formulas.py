@@ -149,7 +149,7 @@ def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
 
 def _words(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     start, table = form["weights"][:, 0], form["weights"][:, 1:].T
-    found = LookUp(WordsCode(keys[0], form["once"]), clamped(table)) + formula(start)
+    found = LookUp(WordsCode(keys[0], "once" if form["once"] else "times"), clamped(table)) + formula(start)
     return Choose((Missing(keys[0]),), formula(0.0), found)
 
 

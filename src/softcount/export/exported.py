@@ -28,6 +28,10 @@ def plan_of(model: Any) -> ScoringPlan:
             "only models that add up what each column says can be exported: naive Bayes, mixtures, k-means and "
             "classifiers; networks, chains and hidden states cannot."
         )
+    if model.bag:
+        raise DataError(
+            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported."
+        )
     return scoring_plan(model) if model.pool is None else pool_plan(model)
 
 

@@ -136,10 +136,13 @@ class IntervalCode(Code):
 
 @dataclass(frozen=True)
 class WordsCode(Code):
-    """All words of a document: what is looked up is the sum over them, of each `once` or as often as it occurs."""
+    """All words of a document: what is looked up is the sum over them, of each `once` or so many `times` as it occurs.
+
+    Or times the logarithm of one more than that (`log`), or the square of it. One column of a table is for all groups.
+    """
 
     key: Key
-    once: bool
+    each: Literal["once", "times", "log", "square"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from softcount.classify.number_scale import NumberScale
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
+from softcount.classify.word_lines import WordLines
 from softcount.errors import DataError
 from softcount.export.block_formulas import block_formula, whole_rows_only
 from softcount.export.density_formulas import SINGLE
@@ -36,6 +37,7 @@ from softcount.export.formulas import (
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, blind_note, input_columns
 from softcount.export.star_formulas import StarsMean
+from softcount.export.word_formulas import word_terms
 from softcount.fitted.fitted_model import Fitted
 from softcount.records import dataclass
 from softcount.table.schema import Key
@@ -44,12 +46,13 @@ from softcount.table.schema import Key
 def pool_plan(model: Fitted) -> ScoringPlan:
     """The plan of a classifier: the terms of all its members, each times its weight."""
     assert model.pool is not None
-    columns = PoolColumns(column_keys(model.schema), number_count(model.schema))
+    columns = PoolColumns(column_keys(model.schema), number_count(model.schema), model.texts)
     terms: list[Formula] = [formula(model.pool.bias)]
     for name, member, weight in zip(model.pool.names, model.pool.members, model.pool.weights.tolist(), strict=True):
         terms += _member_terms(columns, name, member, weight)
     measured = measured_count(model.schema)
-    inputs = input_columns(model, columns.keys, columns.keys[measured : columns.numbers])
+    texts = columns.texts if any(isinstance(member, WordLines) for member in model.pool.members) else ()
+    inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
     blocks = [member for member in model.pool.members if isinstance(member, BlockAndTables)]
     notes = [blind_note(columns.of(one.columns)) for one in blocks if _blind(one)]
     whole = tuple(gathered(terms))
@@ -62,10 +65,11 @@ def _blind(member: BlockAndTables) -> bool:
 
 @dataclass(frozen=True)
 class PoolColumns:
-    """The columns that members number, the first so many being numbers."""
+    """The columns that members number, the first so many being numbers, and those of text."""
 
     keys: tuple[Key, ...]
     numbers: int
+    texts: tuple[Key, ...]
 
     def of(self, places: np.ndarray) -> tuple[Key, ...]:
         """The keys of some columns."""
@@ -100,6 +104,8 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
         return _additive(columns, member, weight)
     if isinstance(member, BlockAndTables):
         return _block_and_tables(columns, member, weight)
+    if isinstance(member, WordLines):
+        return word_terms(columns.texts, member, weight)
     if isinstance(member, StarsOfCuts):
         return [StarsMean(member.stars, _codes(columns, member), columns.keys) * weight]
     raise DataError(

@@ -91,10 +91,6 @@ class ScoringPlan:
 
 def scoring_plan(model: Fitted) -> ScoringPlan:
     """The plan of a fitted model; refused by the name of a column where one cannot be written as a formula."""
-    if model.bag:
-        raise DataError(
-            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported."
-        )
     learned = model.learned_weights
     with np.errstate(divide="ignore"):
         bias = np.log(model.shares) if learned is None else learned.bias
@@ -143,6 +139,8 @@ def _term(schema: Schema, leaf: Node, form: ClosedForm | None, scaled: tuple[flo
     if scaled is None:
         return found
     weight, bounded = scaled
+    if bounded and form is not None and form["form"] == "words":
+        raise refused(leaf.key, f"is {leaf.family.title}", "with a weight has words that are impossible in some class")
     if isinstance(found, LookUp):
         return LookUp(found.code, clamped(weight * (np.maximum(found.table, LOWEST) if bounded else found.table)))
     return (Apply("largest", (found, formula(LOWEST))) if bounded else found) * weight

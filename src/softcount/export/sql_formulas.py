@@ -230,7 +230,7 @@ class SqlFormulas:
     def _looked_up(self, of: LookUp, group: int) -> Any:
         exp = self.exp
         table, first = self.names.tables[id(of)]
-        found = exp.column(f"g{first + group}", table=table)
+        found = exp.column(f"g{first + min(group, of.table.shape[1] - 1)}", table=table)
         if isinstance(of.code, WordsCode):  # none of whose words is known
             return exp.Coalesce(this=found, expressions=[number(0.0)])
         if not isinstance(of.code, LevelCode):

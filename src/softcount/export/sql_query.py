@@ -38,7 +38,7 @@ from softcount.export.sql_formulas import (
     tree,
 )  # fmt: skip
 from softcount.export.sql_sums import SCORE, JoinedTable, SumStep, asked_later, batches, joined_tables
-from softcount.export.sql_words import READING, refuse_reading, refuse_words, word_rows
+from softcount.export.sql_words import READING, refuse_reading, refuse_words, word_rows, word_sums
 from softcount.export.written_cells import WrittenCells
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
@@ -274,15 +274,12 @@ class QueryWriter:
         keyed = [(exp.Literal.string(str(word)), row) for word, row in zip(column.levels or [""], numbers, strict=True)]
         groups = [f"g{group}" for group in range(numbers.shape[1])]
         self._values(f"{name}_words", keyed, len(groups))
-        cell, once = self.formulas.names.cells[code.key], "DISTINCT " if code.once else ""
+        cell = self.formulas.names.cells[code.key]
         different = f"SELECT DISTINCT {cell} AS document FROM softcount_cells WHERE {cell} IS NOT NULL"
         self._step(f"{name}_documents", exp.Var(this=different))
         found = word_rows(self.dialect, f"{name}_documents", column.reading.lowercase)
         self._step(f"{name}_found", exp.Var(this=found))
-        sums = ", ".join(f"SUM({group}) AS {group}" for group in groups)
-        words = f"(SELECT {once}document, word FROM {name}_found) AS d"
-        joint = f"SELECT document AS k, {sums} FROM {words} JOIN {name}_words AS w ON w.k = d.word GROUP BY document"
-        self._step(name, exp.Var(this=joint))
+        self._step(name, exp.Var(this=word_sums(f"{name}_found", f"{name}_words", groups, code.each)))
 
     def _values(self, name: str, keyed: Sequence[tuple[Any, np.ndarray]], width: int) -> None:
         """A table of numbers that are known, declared as such."""

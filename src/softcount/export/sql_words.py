@@ -5,6 +5,7 @@ Every different document is read once and looked up by its text, so that no row 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -61,6 +62,16 @@ def word_rows(dialect: str, documents: str, lowercase: bool) -> str:
         "bigquery": "word FROM {documents}, UNNEST(REGEXP_EXTRACT_ALL({text}, {found})) AS word",
     }
     return "SELECT document, " + ways[dialect].format(text=text, found=expression, documents=documents)
+
+
+def word_sums(found: str, table: str, groups: Sequence[str], each: str) -> str:
+    """A selection of what the words of every document add, as they are looked up in a table."""
+    counted = f"SELECT document, word, COUNT(*) AS n FROM {found} GROUP BY document, word"
+    own = {"once": f"SELECT DISTINCT document, word FROM {found}", "times": f"SELECT document, word FROM {found}"}
+    times = {"log": " * LN(1 + n)", "square": " * LN(1 + n) * LN(1 + n)"}.get(each, "")
+    sums = ", ".join(f"SUM({group}{times}) AS {group}" for group in groups)
+    words = f"({own.get(each, counted)}) AS d"
+    return f"SELECT document AS k, {sums} FROM {words} JOIN {table} AS w ON w.k = d.word GROUP BY document"
 
 
 def _lowered(dialect: str) -> str:

@@ -128,7 +128,10 @@ def _pool_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
         return None
     from softcount.files.pool_part import pool_from
 
-    return pool_from(document["pool"], arrays, model.schema, model.groups)
+    texts = model.schema.stored("bags")
+    blocks = [leaf.setting for leaf in model.leaves if not leaf.columns]  # one, of a sparse table
+    words = [len(each.levels) for each in (texts or blocks)]
+    return pool_from(document["pool"], arrays, model.schema, words, model.groups)
 
 
 def _following(model: Learned) -> set[Key]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from softcount.classify.encoded_rows import level_sizes, number_count
 from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
 from softcount.classify.pool import Pool, Tried
-from softcount.classify.recipes import RECIPES
 from softcount.classify.shared_weights import LARGEST
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.star_tables import StarTables
 from softcount.classify.terms import Terms
+from softcount.classify.word_lines import WordLines
+from softcount.classify.word_recipes import ALL_RECIPES
+from softcount.classify.word_scale import WordScale
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
 from softcount.files.filed_numbers import finite_array
@@ -39,6 +41,8 @@ def _plain(setting: Any) -> Any:
 
 
 def _put(member: Any, at: str, arrays: Arrays) -> Document:
+    if isinstance(member, WordLines):
+        return _put_words(member, at, arrays)
     kind, parts = next((name, parts) for name, (made_of, parts, _) in KINDS.items() if made_of(member))
     cuts, terms, own = parts(member)
     arrays[at + "edges"] = np.concatenate([np.zeros(0), *cuts.edges])
@@ -47,12 +51,25 @@ def _put(member: Any, at: str, arrays: Arrays) -> Document:
     return {"kind": kind, "cuts": [len(edges) for edges in cuts.edges], "terms": [list(term) for term in terms.columns]}
 
 
-def pool_from(document: Document, arrays: Arrays, schema: Schema, classes: int) -> Pool:
-    """The pool of a file, if it is one of these columns and classes."""
+def _put_words(member: WordLines, at: str, arrays: Arrays) -> Document:
+    scale = member.scale
+    arrays[at + "factors"] = np.concatenate(scale.factors)
+    arrays[at + "middle"], arrays[at + "spread"] = scale.middle, scale.spread
+    arrays[at + "coefficients"] = np.ascontiguousarray(member.coefficients)
+    return {"kind": "words", "counts": scale.counts}
+
+
+def pool_from(document: Document, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Pool:
+    """The pool of a file, if it is one of these columns, texts of so many words, and classes."""
     names = document["names"]
-    if not isinstance(names, list) or not names or any(name not in RECIPES for name in names):
+    if not isinstance(names, list) or not names or any(name not in ALL_RECIPES for name in names):
         raise ModelFileError(f"its classes are told by {names!r}, which this version does not know.")
-    members = [_member(one, f"pool/{k}/", arrays, schema, classes) for k, one in enumerate(document["members"])]
+    members = [
+        _words(one, f"pool/{k}/", arrays, words, classes)
+        if one["kind"] == "words"
+        else _member(one, f"pool/{k}/", arrays, schema, classes)
+        for k, one in enumerate(document["members"])
+    ]
     weights, bias = finite_array(arrays, "pool/weights", (len(names),)), finite_array(arrays, "pool/bias", (classes,))
     if len(members) != len(names) or weights.min() < 0 or weights.max() > LARGEST:
         raise ModelFileError("the weights of what tells its classes make no sense.")
@@ -62,7 +79,7 @@ def pool_from(document: Document, arrays: Arrays, schema: Schema, classes: int) 
 
 def _tried(line: Any) -> Tried:
     name, setting, *figures = line
-    if name not in RECIPES or not all(isinstance(figure, (int, float)) for figure in figures) or len(figures) != 3:
+    if name not in ALL_RECIPES or not all(isinstance(figure, (int, float)) for figure in figures) or len(figures) != 3:
         raise ModelFileError("what was tried to tell its classes makes no sense.")
     return Tried(name, tuple(setting) if isinstance(setting, list) else setting, *map(float, figures))
 
@@ -75,6 +92,18 @@ def _member(document: Document, at: str, arrays: Arrays, schema: Schema, classes
     own = {name.removeprefix(at): finite_array(arrays, name) for name in arrays if name.startswith(at)}
     own["columns"] = arrays.get(at + "columns", np.zeros(0, dtype=np.int64))
     return KINDS[document["kind"]][2](cuts, terms, own, classes)
+
+
+def _words(document: Document, at: str, arrays: Arrays, words: Sequence[int], classes: int) -> WordLines:
+    widths = [1 + own for own in words]
+    factors = finite_array(arrays, at + "factors", (sum(widths),))
+    middle, spread = (finite_array(arrays, at + name, (len(widths),)) for name in ("middle", "spread"))
+    if not widths or (factors < 0).any() or type(document["counts"]) is not bool:
+        raise ModelFileError("what its words weigh makes no sense.")
+    ends = np.cumsum(widths)[:-1]
+    scale = WordScale(tuple(np.split(factors, ends)), middle, _positive(spread), document["counts"])
+    shape = (1 + sum(widths) + len(widths), 1 if classes == 2 else classes)
+    return WordLines(scale, finite_array(arrays, at + "coefficients", shape))
 
 
 def _cuts(lengths: Any, edges: np.ndarray, schema: Schema) -> CutColumns:

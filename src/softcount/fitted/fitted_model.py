@@ -86,6 +86,13 @@ class Fitted(Learned):
         return any(not leaf.columns for leaf in self.model.leaves)
 
     @property
+    def texts(self) -> tuple[Key, ...]:
+        """The keys of all bags of words: texts in their order, or the one block of a sparse table."""
+        return tuple(spec.key for spec in self.schema.stored("bags")) or tuple(
+            leaf.key for leaf in self.model.leaves if not leaf.columns
+        )
+
+    @property
     def n_rows(self) -> float:
         return self.counts.rows
 
@@ -208,7 +215,7 @@ class Fitted(Learned):
         if self.pool is not None:
             from softcount.classify.pooled_rows import pooled_parts
 
-            return pooled_parts(self.pool, self.schema, chunk)
+            return pooled_parts(self.pool, self.schema, self.texts, chunk)
         learned = self.learned_weights
         with np.errstate(divide="ignore"):
             shares = np.log(self.shares) if learned is None else learned.bias

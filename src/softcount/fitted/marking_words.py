@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 ABSENT = "(words not there)"
 """Stands for all words that a document does not hold, where that counts too."""
+WHOLE = "(the text as a whole)"
+"""Stands for what no word of a document adds: how long it is, where that was learned."""
+ROUNDING = 1e-9
+"""Nats that a sum of words may be off without anything else having been added."""
 FEW = 4
 """Up to this many groups, how often each holds a word is said of all of them."""
 LEAST = 0.5
@@ -183,28 +187,38 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
-    bag, once = chunk.bags[fitted.schema.places[leaf.key].slot], word_figures(leaf).once
+    bag = chunk.bags[fitted.schema.places[leaf.key].slot]
+    once = word_figures(leaf).once and fitted.pool is None
     inside = bag.indices > 0
     places, counts = bag.indices[inside] - 1, bag.data[inside]
-    nats = _nats(fitted, leaf, places, counts, pair)
+    nats = _nats(fitted, leaf, bag, pair)
     groups = tuple(dict.fromkeys([*pair, *(range(fitted.n_groups) if fitted.n_groups <= FEW else ())]))
     held = fitted.counts.arrays[leaf.key][list(groups)][:, places + 1].value.T.tolist()
     words = [
         WordReason(str(leaf.setting.levels[place]), count, nat, tuple(own))
         for place, count, nat, own in zip(places.tolist(), counts.tolist(), nats.tolist(), held, strict=True)
     ]
-    if once and len(inside):
-        rest = total - float(nats.sum()) if np.isfinite(nats).all() else 0.0
-        words.append(WordReason(apart(ABSENT, {word.word for word in words}), 0.0, rest, ()))
+    rest = total - float(nats.sum()) if np.isfinite(nats).all() and np.isfinite(total) else 0.0
+    if len(inside) and (once or abs(rest) > ROUNDING * (1.0 + float(np.abs(nats).sum()))):
+        words.append(WordReason(apart(ABSENT if once else WHOLE, {word.word for word in words}), 0.0, rest, ()))
     words.sort(key=lambda word: (-abs(word.nats), word.word))
     return DocumentWords(leaf.key, fitted.schema[leaf.key].reading or Reading(), once, words, total, groups)
 
 
-def _nats(fitted: Fitted, leaf: Node, places: np.ndarray, counts: np.ndarray, pair: Pair) -> np.ndarray:
-    """What each word that is there adds to the log-odds of the pair."""
+def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
+    """What each word of a document adds to the log-odds of the pair."""
+    inside = bag.indices > 0
+    if fitted.pool is not None:
+        parts = fitted.pool.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
+        return np.asarray(parts[:, pair[0]] - parts[:, pair[1]])
+    if fitted.linear is not None:
+        own = fitted.linear.weights[leaf.key][list(pair)][:, bag.indices[inside]]
+        return np.asarray((own[0] - own[1]) * leaf.family.features(bag, leaf.setting).data[inside])
     params = {name: part[list(pair)] for name, part in fitted.estimates[leaf.key].items()}
-    scores = word_figures(leaf).scores(params, places, counts)
+    scores = word_figures(leaf).scores(params, bag.indices[inside] - 1, bag.data[inside])
     scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
+    if fitted.weights is not None:
+        scores = scores * fitted.weights.weights[fitted.model.leaves.index(leaf)]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
 from softcount.numerics.late_scipy import sparse
@@ -96,6 +97,12 @@ class Bag(Stack):
             return own
         lacking = family.lacking(own)
         return _abreast(family.natural(own)), None if lacking is None else _abreast(lacking)
+
+    def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
+        """None where some word is impossible, or words are drawn one after another."""
+        if isinstance(compiled, dict) or compiled[1] is not None or compiled[0].min(initial=0.0) < IMPOSSIBLE:
+            return None
+        return compiled[0] * weights[0], None
 
     def score(self, data: SparseRows, compiled: Any, out: np.ndarray) -> None:
         if isinstance(compiled, dict):

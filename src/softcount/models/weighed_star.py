@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.models.bag_stack import Bag
 from softcount.models.nodes import Params
 from softcount.models.star import Star
 from softcount.models.tiles import TILE, Ready, rows_of
@@ -14,6 +15,17 @@ from softcount.table.schema import Key
 
 LOWEST = -1e3
 """What an impossible cell adds to a score, times the weight of its column."""
+
+
+def bounded(own: np.ndarray, words: bool) -> np.ndarray:
+    """What a leaf adds to the classes' scores, no less than the lowest; of words no less than that below the best.
+
+    A document of two hundred words has a log-density below the lowest in every class, and would tell none.
+    """
+    if words:
+        best = own.max(axis=-1, keepdims=True)
+        own = own - np.where(np.isfinite(best), best, 0.0)
+    return np.asarray(np.maximum(own, LOWEST))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +61,7 @@ class WeighedStar:
                 stack.score(here, part, joint)
             else:
                 own = stack.score_nodes(here, part, np.zeros((len(weights), *joint.shape)))
-                joint += np.tensordot(weights, np.maximum(own, LOWEST), 1)
+                joint += np.tensordot(weights, bounded(own, isinstance(stack, Bag)), 1)
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
@@ -58,6 +70,6 @@ class WeighedStar:
         for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.star.groups)))
             if weights is not None:
-                own = np.maximum(own, LOWEST) * weights[:, None, None]
+                own = bounded(own, isinstance(stack, Bag)) * weights[:, None, None]
             found |= {node.key: own[place] for place, node in enumerate(stack.nodes)}
         return {leaf.key: found[leaf.key] for leaf in self.star.leaves}

@@ -62,7 +62,7 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], told: Discre
     """What every value adds, class against class: the largest class against each of the next."""
     found = nomogram_of(fitted)
     if found is None or not found.columns:
-        if fitted.pool is not None:
+        if fitted.pool is not None and fitted.pool.together:
             together = listed(fitted.pool.together)
             page.line(f"no nomogram: columns tell the classes together ({together}), not one by one")
         return
