@@ -31,6 +31,7 @@ class WorkersEngine(ABC):
 
     n_jobs = 1
     shares_memory = False
+    rows_here = False
     name = "the engine"
 
     def __init__(self) -> None:
