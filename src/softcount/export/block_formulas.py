@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
 
 from softcount.export.formulas import (
+    Apply,
     Choose,
     Compare,
+    Computed,
     Formula,
     GroupNumbers,
     Missing,
@@ -29,8 +31,10 @@ from softcount.table.schema import Key
 HALF_LOG_2PI = 0.9189385332046727
 MOST_PATTERNS = 16
 """Patterns of holes in a block that are written out."""
-MOST_KEPT = 1_000
-"""Numbers of a row that are kept in between where holes are found by elimination: databases have room for 1,664."""
+MOST_KEPT, MOST_INLINED = 1_000, 200
+"""Numbers of a row that are kept in between where holes are found by elimination: databases have room for 1,664.
+
+Those that compute no step once take minutes to plan more than a few."""
 
 NOWHERE = GroupNumbers(np.array([-1e250]))
 """What is impossible, whatever weight a block has."""
@@ -44,8 +48,30 @@ class BlockDensity(Whole):
     keys: tuple[Key, ...]
     values: tuple[Formula, ...]
 
+    @property
+    def few(self) -> bool:
+        """Whether it has so few columns that every pattern of holes is written out."""
+        return bool(2 ** len(self.keys) <= MOST_PATTERNS)
+
     def _written_out(self) -> Formula:
-        return _block_formula(self.form, self.keys, self.values)
+        if self.few:
+            return _by_patterns(self.form, self.keys, self.values)
+        return Choose(there(self.keys), self.of_whole_rows(), self.of_others())
+
+    def of_whole_rows(self) -> Formula:
+        """The density of rows without holes."""
+        return _density(self.form, self.values, list(range(len(self.keys))))
+
+    def of_others(self, most: int = MOST_KEPT) -> Formula:
+        """That of rows with holes; nowhere where more than so many numbers would have to be kept in between."""
+        if self.kept <= most:
+            return _eliminated(self.form, self.keys, self.values)
+        return Choose(tuple(map(Missing, self.keys)), formula(0.0), NOWHERE)
+
+    @property
+    def kept(self) -> int:
+        """Numbers of a row that are kept in between where holes are found by elimination."""
+        return len(self.form["mean"]) * len(self.keys) * (len(self.keys) + 3) // 2
 
 
 def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
@@ -53,18 +79,18 @@ def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Form
     return BlockDensity(form, keys, tuple(values))
 
 
-def _block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    if 2 ** len(keys) <= MOST_PATTERNS:
-        return _by_patterns(form, keys, values)
-    if not whole_rows_only(len(form["mean"]), len(keys)):
-        return _eliminated(form, keys, values)
-    found: Formula = Choose(tuple(map(Missing, keys)), formula(0.0), NOWHERE)
-    return Choose(there(keys), _density(form, values, list(range(len(keys)))), found)
+def blocks_in(of: Formula) -> list[BlockDensity]:
+    """The blocks that a formula holds, apart from those of few columns."""
+    if isinstance(of, Apply):
+        return [one for part in of.parts for one in blocks_in(part)]
+    return [of] if isinstance(of, BlockDensity) and not of.few else []
 
 
-def whole_rows_only(groups: int, columns: int) -> bool:
-    """Whether a block is so large that rows with holes in it are scored nowhere else."""
-    return 2**columns > MOST_PATTERNS and groups * columns * (columns + 3) // 2 > MOST_KEPT
+def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
+    """The formula with blocks as what earlier steps have computed, called so."""
+    if isinstance(of, Apply):
+        return Apply(of.operation, tuple(with_blocks_computed(part, names) for part in of.parts))
+    return Computed(names[id(of)]) if id(of) in names else of
 
 
 def _by_patterns(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
@@ -82,9 +108,13 @@ def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) ->
     unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
     turn = np.linalg.solve(root, np.broadcast_to(np.eye(len(present)), root.shape))
-    offs = [(values[place] - mean[:, j]) / unit[:, j] for j, place in enumerate(present)]
-    lines = [total([offs[j] * turn[:, i, j] for j in range(i + 1)]) for i in range(len(present))]
-    distance = total([line * line for line in lines])
+
+    def once(of: Formula) -> Formula:
+        return Once(of) if 2 ** len(present) > MOST_PATTERNS else of
+
+    offs = [once((values[place] - mean[:, j]) / unit[:, j]) for j, place in enumerate(present)]
+    lines = [once(total([offs[j] * turn[:, i, j] for j in range(i + 1)])) for i in range(len(present))]
+    distance = once(total([line * line for line in lines]))
     log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
     return _at(form, len(present), distance) - formula(log_det)
 

@@ -110,4 +110,4 @@ def compared(
             f"{otherwise} of {len(places)} rows have another class), so it was not written. "
             "Columns with offsets beyond 1e10 of their spread lose their digits elsewhere."
         )
-    return ExportCheck(where, int(scored.sum()), difference, otherwise, plan.notes)
+    return ExportCheck(where, int(scored.sum()), difference, otherwise)

@@ -67,6 +67,20 @@ class Once(Formula):
     of: Formula
 
 
+@dataclass(frozen=True)
+class Computed(Formula):
+    """What an earlier step has computed, by what its columns are called; a group's number follows."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class AllKnown(Formula):
+    """0, and nothing where one of these codes is not known."""
+
+    codes: tuple[Code, ...]
+
+
 class Whole(Formula):
     """A formula that a machine may have a way of its own for, over all columns at once; others write it out."""
 

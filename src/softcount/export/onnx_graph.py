@@ -178,7 +178,7 @@ def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck
     check = compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
     formed = [column for column in plan.columns if column.form is not None]
     notes = (f"column {column.key!r} goes in as {as_number(column.form)}" for column in formed if column.form)
-    return replace(check, notes=tuple(notes))  # what is said of queries is not true of graphs
+    return replace(check, notes=tuple(notes))
 
 
 def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:

@@ -17,7 +17,7 @@ from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
 from softcount.classify.word_lines import WordLines
 from softcount.errors import DataError
-from softcount.export.block_formulas import block_formula, whole_rows_only
+from softcount.export.block_formulas import block_formula
 from softcount.export.density_formulas import SINGLE
 from softcount.export.formulas import (
     Cell,
@@ -35,7 +35,7 @@ from softcount.export.formulas import (
     log,
     smallest,
 )  # fmt: skip
-from softcount.export.scoring_plan import ScoringPlan, blind_note, input_columns
+from softcount.export.scoring_plan import ScoringPlan, input_columns
 from softcount.export.star_formulas import StarsMean
 from softcount.export.word_formulas import word_terms
 from softcount.fitted.fitted_model import Fitted
@@ -53,14 +53,8 @@ def pool_plan(model: Fitted) -> ScoringPlan:
     measured = measured_count(model.schema)
     texts = columns.texts if any(isinstance(member, WordLines) for member in model.pool.members) else ()
     inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
-    blocks = [member for member in model.pool.members if isinstance(member, BlockAndTables)]
-    notes = [blind_note(columns.of(one.columns)) for one in blocks if _blind(one)]
     whole = tuple(gathered(terms))
-    return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration, notes=tuple(notes))
-
-
-def _blind(member: BlockAndTables) -> bool:
-    return isinstance(member.block, ShrunkBlock) and whole_rows_only(*member.block.means.shape)
+    return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
-from softcount.export.block_formulas import whole_rows_only
 from softcount.export.density_formulas import column_formula, products, squared_distances
 from softcount.export.formulas import Apply, Formula, LookUp, clamped, formula
 from softcount.families.setting import ClosedForm, Params
@@ -20,7 +19,6 @@ from softcount.models.nodes import Node
 from softcount.models.weighed_star import LOWEST, WeighedStar
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
-from softcount.sources.wording import and_others
 from softcount.table.cell_forms import CellForm, is_plain
 from softcount.table.names import labels
 from softcount.table.schema import DASHES, MISSING, Field, Key, Kind, Schema
@@ -76,8 +74,6 @@ class ScoringPlan:
     names: tuple[Any, ...]
     finish: Literal["probabilities", "highest"] = "probabilities"
     calibration: Calibration | None = None
-    notes: tuple[str, ...] = ()
-    """What else is to be said of rows that are scored elsewhere."""
 
     @property
     def headings(self) -> list[str]:
@@ -98,18 +94,8 @@ def scoring_plan(model: Fitted) -> ScoringPlan:
     forms = {leaf.key: _form(model, leaf, params[leaf.key]) for leaf in model.model.leaves}
     terms = [_term(model.schema, leaf, forms[leaf.key], scaled.get(leaf.key)) for leaf in model.model.leaves]
     columns = input_columns(model, [key for leaf in model.model.leaves for key in leaf.columns])
-    notes = [blind_note(leaf.columns) for leaf in model.model.leaves if _blind(forms[leaf.key])]
     whole = (formula(bias), *terms)
-    return ScoringPlan(tuple(columns), whole, tuple(model.names), calibration=model.calibration, notes=tuple(notes))
-
-
-def _blind(form: ClosedForm | None) -> bool:
-    return form is not None and form["form"] == "block" and whole_rows_only(*form["mean"].shape)
-
-
-def blind_note(keys: Sequence[Key]) -> str:
-    """What is said of a block that only whole rows are scored by."""
-    return f"rows with a hole in the block of {len(keys)} columns ({and_others(list(keys))}) come out without a class"
+    return ScoringPlan(tuple(columns), whole, tuple(model.names), calibration=model.calibration)
 
 
 def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.export.block_formulas import BlockDensity, blocks_in
 from softcount.export.drawn_rows import DrawnRows, ExportCheck, compared
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
-from softcount.export.sql_query import scoring_query
+from softcount.export.sql_query import most_kept, scoring_query
 from softcount.export.written_cells import reads, unread
+from softcount.sources.wording import and_others
 from softcount.table.names import apart
 
 ROW = "(row)"
@@ -33,7 +35,14 @@ def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportChe
     if plan.finish == "probabilities":
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
     check = compared(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], told, proba)
-    return replace(check, notes=(*check.notes, *unread(plan.columns, dialect)))
+    blocks = [block for term in plan.terms for block in blocks_in(term) if block.kept > most_kept(dialect)]
+    return replace(check, notes=(*map(_blind, blocks), *unread(plan.columns, dialect)))
+
+
+def _blind(block: BlockDensity) -> str:
+    """What is said of a block that only whole rows are scored by."""
+    keys = list(block.keys)
+    return f"rows with a hole in the block of {len(keys)} columns ({and_others(keys)}) come out without a class"
 
 
 def _given(column: InputColumn, cells: list[Any], dialect: str) -> list[Any]:

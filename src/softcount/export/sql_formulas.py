@@ -10,12 +10,14 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.export.formulas import (
+    AllKnown,
     Apply,
     Cell,
     Choose,
     Code,
     CombinedCode,
     Compare,
+    Computed,
     Formula,
     GroupNumbers,
     IntervalCode,
@@ -158,11 +160,41 @@ class SqlNames:
                 found.add(self.cells[part.key])
             elif isinstance(part, Once):
                 found.add(self.sums[id(part)])
+            elif isinstance(part, Computed):
+                found.add(part.name)
+            elif isinstance(part, AllKnown):
+                found |= {self.codes[code_key(code)] for code in part.codes}
             elif isinstance(part, LookUp):
                 own = part.code
                 found |= {self.cells[own.key]} if isinstance(own, (LevelCode, WordsCode)) else set()
                 found |= {self.codes[code_key(code)] for code in single_codes(own)}
         return found
+
+
+FEW_GROUPS = 4
+"""Up to which SQLite looks numbers up by comparing: a table that is joined takes as long for one as for ten."""
+
+
+def is_inlined(of: LookUp, dialect: str) -> bool:
+    """Whether a table is written as comparisons rather than joined."""
+    numbered = isinstance(of.code, (IntervalCode, CombinedCode))
+    return dialect == "sqlite" and numbered and of.table.shape[1] <= FEW_GROUPS
+
+
+def _parts_of(of: LookUp) -> list[tuple[Code, int]]:
+    """The codes that a table is looked up by, and how many places each has."""
+    if isinstance(of.code, CombinedCode):
+        return list(zip(of.code.codes, of.code.sizes, strict=True))
+    return [(of.code, len(of.table))]
+
+
+def _halved(name: str, values: Sequence[str], first: int = 0) -> str:
+    """The value at a place from 0."""
+    if len(set(values)) == 1:
+        return values[0]
+    middle = len(values) // 2
+    left, right = _halved(name, values[:middle], first), _halved(name, values[middle:], first + middle)
+    return f"CASE WHEN {name} < {first + middle} THEN {left} ELSE {right} END"
 
 
 def look_ups(of: Formula) -> list[LookUp]:
@@ -193,6 +225,11 @@ class SqlFormulas:
             return self.exp.column(self.names.cells[of.key])
         if isinstance(of, Whole):
             return self.written(of.out, group)
+        if isinstance(of, Computed):
+            return self.exp.column(f"{of.name}{group}")
+        if isinstance(of, AllKnown):
+            every = tree(added, [self.exp.column(self.names.codes[code_key(code)]) for code in of.codes])
+            return self.exp.Mul(this=bracketed(every), expression=number(0.0))
         if isinstance(of, Once):
             return self.exp.column(f"{self.names.sums[id(of)]}{group}")
         if isinstance(of, LookUp):
@@ -229,6 +266,8 @@ class SqlFormulas:
 
     def _looked_up(self, of: LookUp, group: int) -> Any:
         exp = self.exp
+        if is_inlined(of, self.dialect):
+            return exp.Var(this=self._by_halving(_parts_of(of), of.table[:, group]))
         table, first = self.names.tables[id(of)]
         found = exp.column(f"g{first + min(group, of.table.shape[1] - 1)}", table=table)
         if isinstance(of.code, WordsCode):  # none of whose words is known
@@ -241,6 +280,16 @@ class SqlFormulas:
         nothing = is_null(exp.column(self.names.cells[of.code.key]))
         other = case_of([(nothing, number(missing))], number(unseen))
         return exp.Coalesce(this=found, expressions=[other])
+
+    def _by_halving(self, codes: Sequence[tuple[Code, int]], values: np.ndarray) -> str:
+        """The value at a place that codes make together, by halving the places of one after the other."""
+        if not codes:
+            return digits(float(values[0]))
+        (code, size), *others = codes
+        own = [self._by_halving(others, part) for part in values.reshape(size, -1)]
+        if isinstance(code, LevelCode):  # a level never seen is beyond the others, and taken as missing
+            own.append(own[0])
+        return _halved(self.names.codes[code_key(code)], own)
 
     def code(self, code: Code) -> Any:
         """A code's expression, which is never null."""

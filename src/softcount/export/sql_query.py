@@ -7,7 +7,7 @@ dialect can say so, or engines would write each step into the next and compute i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,14 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import Code, LevelCode, WordsCode, code_key, stages, summands
+from softcount.export.block_formulas import (
+    MOST_INLINED,
+    MOST_KEPT,
+    BlockDensity,
+    blocks_in,
+    with_blocks_computed,
+)
+from softcount.export.formulas import AllKnown, Code, Formula, LevelCode, WordsCode, code_key, stages, summands
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
 from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import (
@@ -30,6 +37,7 @@ from softcount.export.sql_formulas import (
     exponential,
     greatest,
     interval,
+    is_inlined,
     is_null,
     look_ups,
     number,
@@ -43,8 +51,9 @@ from softcount.export.written_cells import WrittenCells
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
 from softcount.records import dataclass
+from softcount.sources.arrow_columns import number_words
 from softcount.table.names import apart
-from softcount.table.schema import Kind
+from softcount.table.schema import Key, Kind
 
 MATERIALIZED = ("duckdb", "postgres", "sqlite")
 """Dialects in which a step can be said to be computed once."""
@@ -77,26 +86,37 @@ class QueryWriter:
     keep: tuple[str, ...] = ()
     steps: list[tuple[str, Any]] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
+    done: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.exp = exp = sqlglot_expressions()
         self.bounds = {Kind.COUNT: exp.GTE, Kind.AMOUNT: exp.GTE, Kind.POSITIVE: exp.GT}
-        self.stages = stages(self.plan.terms)
-        own = [one.of for stage in self.stages for one in stage]
-        found = [one for term in (*own, *self.plan.terms) for one in look_ups(term)]
-        self.tables = joined_tables(found)
+        blocks = [block for term in self.plan.terms for block in blocks_in(term)]
+        self.blocks = {f"b{place}_": self._of_block(block) for place, block in enumerate(blocks)}
+        named = {id(block): name for block, name in zip(blocks, self.blocks, strict=True)}
+        self.terms = [with_blocks_computed(term, named) for term in self.plan.terms]
+        every = [*self.terms, *(formula for _, *both in self.blocks.values() for formula in both)]
+        once = [one for stage in stages(every) for one in stage]
+        found = [one for term in (*(one.of for one in once), *every) for one in look_ups(term)]
+        self.tables = joined_tables([one for one in found if not is_inlined(one, self.dialect)])
         cells = {column.key: f"c{place}" for place, column in enumerate(self.plan.columns)}
         self.made: dict[Any, Code] = {code_key(code): code for one in found for code in single_codes(one.code)}
         codes = {key: f"i{place}" for place, key in enumerate(self.made)}
+        if any(is_inlined(one, self.dialect) for one in found):
+            self.terms.append(AllKnown(tuple(self.made.values())))
         tables = {id(one): (table.name, first) for table in self.tables for one, first in table.places()}
-        sums = {id(one): f"f{place}_" for place, one in enumerate(one for stage in self.stages for one in stage)}
+        sums = {id(one): f"f{place}_" for place, one in enumerate(once)}
         self.formulas = SqlFormulas(SqlNames(cells, codes, tables, sums), self.dialect)
         self.carried = [f"k{place}" for place in range(len(self.keep))]
         self.scores = [f"{SCORE}{group}" for group in range(len(self.plan.names))]
 
     def last(self, table: str) -> Any:
         """The selection that comes last, after all steps."""
-        return self._finished(self._summed(self._coded(self._bounded(self._parsed(self._read(table))))))
+        rows = self._bounded(self._parsed(self._read(table)))
+        for name, (keys, whole, others) in self.blocks.items():
+            rows = self._block(rows, name, keys, (whole, others))
+            self.done.append(name)
+        return self._finished(self._summed(self._coded(rows), "softcount_scores", {SCORE: self.terms}))
 
     # -- steps
 
@@ -175,8 +195,12 @@ class QueryWriter:
         if column.form is not None:
             return case_of(missing, WrittenCells(self.dialect).of_source(column.form, source, trimmed.copy()), trimmed)
         if column.levels is None:
-            odd = case_of([self._no_number(source, text)], source) if self.dialect == "sqlite" else source
-            return double(case_of(missing, odd, trimmed))
+            if self.dialect != "sqlite":
+                return double(case_of(missing, source, trimmed))
+            odd = case_of([self._no_number(source, text)], source)
+            return case_of(
+                [(self._is_number(source), self._unmarked(column, source))], double(case_of(missing, odd, trimmed))
+            )
         if not column.valued:
             return case_of(missing, text, trimmed) if missing else text
         levels = [float(level) for level in column.levels]  # type: ignore[arg-type]
@@ -185,6 +209,15 @@ class QueryWriter:
             for spelt, place in column.spellings()
         )
         return double(case_of(missing, case_of(values), trimmed))
+
+    def _is_number(self, source: Any) -> Any:
+        """Whether a cell of SQLite's is a number, which need not be written out to be compared with words."""
+        kind = self.exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
+        return self.exp.In(this=kind, expressions=[self.exp.Literal.string(each) for each in ("real", "integer")])
+
+    def _unmarked(self, column: InputColumn, source: Any) -> Any:
+        marks = [(number(mark), self.exp.Null()) for mark in number_words(column.missing)]
+        return double(case_of(marks, source.copy(), source.copy()) if marks else source.copy())
 
     def _no_number(self, source: Any, text: Any) -> tuple[Any, Any]:
         """Text that is no number is 0 in SQLite; as an infinite one it leaves the row without a class."""
@@ -211,23 +244,42 @@ class QueryWriter:
         return self._step("softcount_codes", self._select(last, [*self._kept(self._inputs()), *codes]))
 
     def _inputs(self) -> list[str]:
-        return [*self.carried, *self.formulas.names.cells.values()]
+        made = [f"{name}{group}" for name in self.done for group in range(len(self.plan.names))]
+        return [*self.carried, *self.formulas.names.cells.values(), *made]
 
-    def _summed(self, last: str) -> str:
-        """What is computed once, one stage after the other, and then the score of every group."""
+    def _of_block(self, block: BlockDensity) -> tuple[Sequence[Key], Formula, Formula]:
+        """The columns of a block, what it adds to whole rows, and what to others."""
+        return block.keys, block.of_whole_rows(), block.of_others(most_kept(self.dialect))
+
+    def _block(self, last: str, name: str, keys: Sequence[Key], both: tuple[Formula, Formula]) -> str:
+        """What a block adds, by way of whole rows, and of others, which are few and take long."""
+        columns = self._inputs()[len(self.carried) :]
+        cells = " OR ".join(f"{self.formulas.names.cells[key]} IS NULL" for key in keys)
+        selections = []
+        for of, way, test in zip(both, ("whole", "holes"), (f"NOT ({cells})", cells), strict=True):
+            rows = self._select(last, self._kept([*self.carried, *columns])).where(self.exp.Var(this=test), copy=False)
+            first = self._step(f"softcount_{name}{way}", rows)
+            end = self._summed(first, f"softcount_{name}{way}", {name: [of]}, columns)
+            made = [f"{name}{group}" for group in range(len(self.plan.names))]
+            selections.append(f"SELECT {', '.join([*self.carried, *columns, *made])} FROM {end}")
+        return self._step(f"softcount_{name}rows", self.exp.Var(this=" UNION ALL ".join(selections)))
+
+    def _summed(self, last: str, name: str, terms: Mapping[str, Sequence[Formula]], always: Sequence[str] = ()) -> str:
+        """What is computed once, one stage after the other, and then some sums, beside columns that all steps keep."""
         names = self.formulas.names
-        sums = [{names.sums[id(one)]: list(summands(one.of)) for one in stage} for stage in self.stages]
+        once = stages([term for each in terms.values() for term in each])
+        sums = [{names.sums[id(one)]: list(summands(one.of)) for one in stage} for stage in once]
         tables = {id(one): place for place, table in enumerate(self.tables) for one in table.look_ups}
-        parts = [part for stage in [*sums, {SCORE: list(self.plan.terms)}] for part in batches(stage, tables)]
+        parts = [part for stage in [*sums, terms] for part in batches(stage, tables)]
         for place, (part, later) in enumerate(zip(parts, asked_later(parts, names), strict=True)):
-            last = self._added(last, f"softcount_scores{place}", part, later)
+            last = self._added(last, f"{name}{place}", part, (later, always))
         return last
 
-    def _added(self, last: str, name: str, part: SumStep, later: Collection[str]) -> str:
-        """A step that adds to some sums, and hands on what later ones need."""
-        groups = range(len(self.plan.names))
-        by_group = {*self.formulas.names.sums.values(), SCORE}
-        kept = [each for each in later if each not in by_group]
+    def _added(self, last: str, name: str, part: SumStep, needed: tuple[Collection[str], Sequence[str]]) -> str:
+        """A step that adds to some sums, and hands on what later ones need, and what all do."""
+        groups, (later, always) = range(len(self.plan.names)), needed
+        by_group = {*self.formulas.names.sums.values(), *self.blocks, SCORE}
+        kept = [*always, *(each for each in later if each not in by_group and each not in always)]
         kept += [f"{each}{group}" for each in later if each in by_group and each not in part.sums for group in groups]
         found = []
         for own, terms in part.sums.items():
@@ -397,6 +449,11 @@ class QueryWriter:
             plain = re.sub(r"\W+", "_", name).strip("_") if self.dialect == "bigquery" else name
             found.append(apart(plain, {*self.keep, *found}))
         return found
+
+
+def most_kept(dialect: str) -> int:
+    """Numbers that may be kept in between for rows with holes in a block."""
+    return MOST_KEPT if dialect in MATERIALIZED else MOST_INLINED
 
 
 def _refuse_too_large(tables: Sequence[JoinedTable]) -> None:

@@ -60,7 +60,9 @@ class SumStep:
 def batches(sums: Mapping[str, Sequence[Formula]], places: Mapping[int, int]) -> Iterator[SumStep]:
     """Terms of sums in parts, none of which asks more tables than a step can join."""
     items = [
-        (sorted({places[id(one)] for one in look_ups(term)}), own, term) for own, all_ in sums.items() for term in all_
+        (sorted({places[id(one)] for one in look_ups(term) if id(one) in places}), own, term)
+        for own, all_ in sums.items()
+        for term in all_
     ]
     begun: set[str] = set()
     part: dict[str, list[Formula]] = {}
