@@ -229,6 +229,20 @@ def test_folds_are_listed_and_add_up():
     assert found.how == "6-fold cross-validation"
 
 
+@pytest.mark.parametrize("kind", ["cut", "kde", "histogram"])
+def test_words_beside_a_column_whose_levels_come_first_are_of_their_own_classes(kind):
+    """Rows of the later class come first; the words alone tell the classes."""
+    told = np.array([True, False, False] * 40)
+    rows = pd.DataFrame(
+        {"said": np.where(told, "good film", "bad thing"), "n": np.random.default_rng(0).normal(size=120)}
+    )
+    kinds = read_kinds({"said": "text", "n": kind})
+    with Threads(1) as threads:
+        table = open_table(rows.assign(y=np.where(told, "yes", "no")), kinds=kinds.forced, target="y")
+        found = cross_validate(table, Plan(declared=kinds, prior=1.0, estimate="mean", target="y"), threads)
+    assert found is not None and found.accuracy == 1.0
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_any_number_of_threads_gives_the_same_bits(threads):
     with Threads(threads) as many:

@@ -108,7 +108,7 @@ def fold_models(
     here = runner.rows_here
     if split.repeats is None and table.has_weights and here:
         split = replace(split, repeats=Repeats.of(table.weights))
-    tally, settled, rows = _tallied(table, plan, runner, split, classes)
+    tally, settled, counted, rows = _tallied(table, plan, runner, split, classes)
     if not tally.counts.finite and here:
         table.within_reach(table.chunks(runner.map))
     groups = len(settled.classes)
@@ -125,7 +125,7 @@ def fold_models(
         folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
         models = (_completed(model, [_trained(x, fold, weight) for x in folded], plan, runner) for fold in split.tested)
     else:
-        parts = _others(tally, split, model, settled)
+        parts = _others(tally, split, model, counted)
         models = (_estimated(model, part, plan, settled.classes) for part in parts)
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
     return FoldModels(model, compiled, settled, split, tally.counts, None if here else rows)
@@ -164,13 +164,17 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
 
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
-) -> tuple[_FoldCounts, Settled, Rows | None]:
+) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
+    """The counts, how levels and classes were settled, what is left of that for words, and the rows that were kept.
+
+    Rows that were settled before they were counted have their words, too, by the settled classes.
+    """
     found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
     in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds
     counts = rest.in_order(found.total.counts, _by_fold(in_order, split.folds), groups)
-    return replace(found.total, counts=counts), settled, found.chunks
+    return replace(found.total, counts=counts), settled, in_order, found.chunks
 
 
 def _bags(model: ClassModel) -> list[Node]:

@@ -74,7 +74,7 @@ def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, k
     """
     while True:
         try:
-            table.gather_words(runner.map, labelled=known_classes)
+            table.gather_words(runner.map, known_classes, getattr(runner, "met", None))
             return attempt(table)
         except Contradiction as why:
             table = table.widened(why)

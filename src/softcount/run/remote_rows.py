@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from types import TracebackType
@@ -20,7 +20,9 @@ from softcount.table.coded_parts import PartFacts
 from softcount.table.column_plan import Contradiction
 
 if TYPE_CHECKING:
+    from softcount.sources.source import Key, Wanted
     from softcount.table import Settled, Table
+    from softcount.table.encode import RowCoding
 
 
 class WorkersEngine(ABC):
@@ -59,20 +61,31 @@ class WorkersEngine(ABC):
         """All rows of a table, encoded on the workers; the table learns what they met."""
         if table.sides.labels is not None or table.sides.weights is not None:
             raise DataError(f"on {self.name} labels and weights are columns of the table: give their names.")
-        if table.has_texts:
-            raise DataError(f"columns of text are learned on one machine, not on {self.name}. Leave the engine out.")
-        parts = parts_of(table.source)
-        if parts is None:
-            raise DataError(
-                f"rows in memory are fitted where they are: {self.name} is for files that its workers can read, and "
-                "for its own collections. Leave the engine out, or give the path of the files."
-            )
+        parts = self._parts(table)
         coding, wanted = table.coding_elsewhere()
         reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)))
         rows = RemoteRows(self, parts, reading)
         rows.facts = rows.read()
         table.absorb_parts(rows.facts, rows.starts)
         return rows
+
+    def met(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> list[PartFacts]:
+        """What every part has met when it was read by some coding; no row is kept."""
+        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)))
+        rows = RemoteRows(self, self._parts(table), reading)
+        try:
+            return rows.read()
+        finally:
+            rows.close()
+
+    def _parts(self, table: Table) -> Sequence[RowPart]:
+        parts = parts_of(table.source)
+        if parts is None:
+            raise DataError(
+                f"rows in memory are fitted where they are: {self.name} is for files that its workers can read, and "
+                "for its own collections. Leave the engine out, or give the path of the files."
+            )
+        return parts
 
     def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
         """The same rows in their settled codes."""

@@ -40,6 +40,10 @@ MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
 Watch = Callable[["Table"], Callable[[Chunk], None] | None]
 """Asked whenever a pass of a table begins, it says who is to be shown the chunks."""
+MetThere = Callable[["Table", RowCoding, Mapping[Key, Wanted]], Sequence[PartFacts]]
+"""How parts of a table are read on other machines by a coding, and what they met."""
+NOWHERE = -1
+"""A row that no piece begins at."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
@@ -229,13 +233,16 @@ class Table:
             wanted[self.sides.weight] = Wanted(numeric=True, padded=True)
         return wanted
 
-    def gather_words(self, run: Map = map, labelled: bool = False) -> None:
-        """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows."""
+    def gather_words(self, run: Map = map, labelled: bool = False, there: MetThere | None = None) -> None:
+        """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows.
+
+        Rows on other machines are read `there`, by a coding, and what their parts met comes back.
+        """
         new = {key: text for key, text in self._texts.items() if text.words is None}
         if new:
             among = labelled and self.sides.gaps
-            if not (among and self._gather(new, run, self._side_columns)):  # no label at all: the words of all rows
-                self._gather(new, run, None)
+            if not (among and self._gather(new, run, self._side_columns, there)):  # no label at all: words of all rows
+                self._gather(new, run, None, there)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
             self.plans = [text_columns.with_words(plan, self._texts) for plan in self.plans]
@@ -243,9 +250,15 @@ class Table:
             self.notes += [note for note in text_columns.notes_on(self._texts) if note not in self.notes]
             text_columns.refuse_wordless(self.plans, self._texts)
 
-    def _gather(self, new: Mapping[Key, TextColumn], run: Map, sides: SideColumns | None) -> bool:
+    def _gather(
+        self, new: Mapping[Key, TextColumn], run: Map, sides: SideColumns | None, there: MetThere | None
+    ) -> bool:
         readings = {key: (self.located[key], text.reading) for key, text in new.items()}
         reader = text_columns.WordReader(readings, self.words, sides)
+        if there is not None:
+            from softcount.table.part_words import choose_words, words_coding
+
+            return choose_words(new, there(self, *words_coding(reader)))
         given = Sides() if sides is None else self.sides
         pieces = self.source.pieces(reader.wanted)
         parts = (text_columns.TextPiece(piece, given.part("labels", piece)) for piece in pieces)
@@ -318,7 +331,8 @@ class Table:
         self._tally = Tally()
         if self._coding is None:
             self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
-        return self._coding, self._wanted()
+        own = self._coding.encoder.alone(NOWHERE)  # documents that are held here are not sent
+        return replace(self._coding, encoder=own), self._wanted()
 
     def absorb_parts(self, facts: Sequence[PartFacts], starts: Sequence[int]) -> None:
         """Take in what others met in parts of the table that start at these rows, in the order of the parts."""

@@ -46,6 +46,9 @@ def is_text(said: Any) -> bool:
     return isinstance(said, Reading) or (isinstance(said, str) and said == Kind.TEXT)
 
 
+NO_PLACES = np.zeros(1, dtype=np.int32)
+
+
 @dataclass(slots=True)
 class TextColumn:
     """The words of one column of text, and what is held of the documents they were gathered from.
@@ -60,7 +63,7 @@ class TextColumn:
     reading: Reading
     words: Words | None = None
     chosen: Chosen | None = None
-    places: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=np.int32))
+    places: np.ndarray = field(default_factory=lambda: NO_PLACES)
     held: dict[int, WordBlock] = field(default_factory=dict)
     complete: bool = False
     lost: int = 0
@@ -81,8 +84,9 @@ class TextColumn:
 
     def alone(self, start: int) -> TextColumn:
         """The same column, holding documents of the piece that begins at this row and of no other."""
-        held = {start: self.held[start]} if start in self.held else {}
-        return replace(self, held=held, chosen=None)
+        if start not in self.held:
+            return replace(self, held={}, chosen=None, places=NO_PLACES)
+        return replace(self, held={start: self.held[start]}, chosen=None)
 
     def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
         """Choose the words, once all are gathered. Where some were given up on the way, documents are read again."""

@@ -147,6 +147,22 @@ class Gathered:
         self._prune()
         return ids
 
+    def join(self, other: Gathered) -> None:
+        """Take in the words that others have gathered from documents of their own."""
+        ids = self._words.learn(other.words)
+        self._make_room()
+        if other._labelled is not None and self._labelled is None:
+            self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
+        if self._labelled is not None:
+            all_told = other._labelled is None
+            self._labelled[:, ids] += np.stack([other.counts, other.documents]) if all_told else other._labelled
+            self._n_labelled += other.n_documents if all_told else other._n_labelled
+        self.counts[ids] += other.counts
+        self.documents[ids] += other.documents
+        self.n_documents += other.n_documents
+        self.lost, self.given_up = self.lost + other.lost, self.given_up + other.given_up
+        self._prune()
+
     @property
     def words(self) -> Words:
         """All words that are held, in the order they were met."""
