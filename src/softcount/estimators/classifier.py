@@ -111,16 +111,19 @@ class Classifier(NaiveBayes):
         """The same by rows that are brought here from where an engine has all."""
         from softcount.evaluate.decide import HowDecided, beside_plain, decided
         from softcount.evaluate.known_rows import known_rows
+        from softcount.evaluate.scores import cross_validate
 
         table = self.fitted_.table(X.source, target=y)
         with runner_of(self, table) as engine:
             rows = known_rows(self.fitted_, table, engine)
+            plain = cross_validate(table, self._class_plan(y), engine, FOLDS)
         with Threads(self.n_jobs) as threads:
             fitted, held = decided(self.fitted_, rows, threads, HowDecided(self.budget))
         if held is None or fitted.pool is None:
             return fitted
-        tried = FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS))
-        return replace(beside_plain(fitted, None), record=tried)
+        fitted = beside_plain(fitted, None if plain is None else plain.log_loss)
+        tried = plain if fitted.pool is None else folds_judged(held, fitted.shares, FOLDS)
+        return replace(fitted, record=FitRecord(evaluation=tried))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None
