@@ -1,9 +1,14 @@
 """Requests that are not what they should be: refused in one sentence that says where, and never a fault of ours."""
 
+import asyncio
 import json
 import random
 import socket
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +17,7 @@ from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
 from softcount.cli import main
 from softcount.serve.inference_protocol import Asked
 from softcount.serve.request_guards import Limits, Patience
-from softcount.serve.served_models import served
+from softcount.serve.served_models import ServedClasses, served
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -125,6 +130,35 @@ def test_nobody_goes_on_with_what_nobody_waits_for(paths, name):
     for ask in (model.infer, model.explain):
         with pytest.raises(TimeoutError):
             ask(rows, Patience(-1.0))
+
+
+def test_work_for_a_client_that_went_away_is_given_up(paths, monkeypatch):
+    """A body, then the end of the connection: the answer, which would never come, is no longer worked on."""
+    ended = threading.Event()
+
+    def endless(model, asked, runner):
+        try:
+            for _ in runner.map(lambda task: time.sleep(0.001), count()):
+                pass
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(ServedClasses, "infer", endless)
+    app = app_of([paths["titanic"]], Limits(working=3600.0))
+    messages = [{"type": "http.request", "body": body(GOOD)}, {"type": "http.disconnect"}]
+    scope = {"type": "http", "method": "POST", "path": "/v2/models/titanic/infer", "headers": [(b"host", b"localhost")]}
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(app(scope | {"query_string": b""}, receive, send))).result()
+    assert ended.wait(60) and sent[0]["status"] == 499
+    assert "499" in app.metrics.text()
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
+from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softcount import __version__
 from softcount.errors import SoftcountError
@@ -30,6 +31,8 @@ QUICK = 64 << 10
 """Bytes up to which a request is quick: it does not wait behind long ones."""
 
 Ask = Callable[[ServedModel, Asked, Patience], Answered]
+Answer = tuple[int, bytes]
+"""How many rows were asked for, and the body of the answer."""
 
 
 @dataclass
@@ -61,19 +64,31 @@ class Served:
         lane = self.quick if len(body) <= QUICK else self.long
         patience = Patience(self.limits.working)
 
-        def work() -> tuple[int, bytes]:
+        def work() -> Answer:
             asked = asked_in(body)
             return asked.rows, answer_body(request.scope["model"], asked, ask(model, asked, patience))
 
-        try:
-            async with asyncio.timeout(self.limits.working):
-                rows, found = await asyncio.get_running_loop().run_in_executor(lane, work)
-        except TimeoutError:
-            raise Refused(
-                503, f"no answer within {self.limits.working:g} seconds. Send fewer rows at a time."
-            ) from None
+        rows, found = await self._awaited(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
         self.metrics.add_rows(request.scope["model"], rows)
         return Response(found, media_type="application/json")
+
+    async def _awaited(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
+        """An answer, as long as there is time and somebody who waits for it; else its work ends as soon as it can."""
+        gone = asyncio.ensure_future(request.receive())  # the body was read: what is left to come is the end
+        try:
+            either: set[asyncio.Future[Any]] = {answer, gone}
+            done, _ = await asyncio.wait(either, timeout=self.limits.working, return_when=FIRST_COMPLETED)
+            if answer in done:
+                return answer.result()
+        except TimeoutError:
+            done = set()
+        finally:
+            gone.cancel()
+        patience.give_up()
+        answer.cancel()
+        if done:
+            raise Refused(499, "the connection ended before the answer.")
+        raise Refused(503, f"no answer within {self.limits.working:g} seconds. Send fewer rows at a time.")
 
     def close(self) -> None:
         """End the threads; what waits is not begun."""

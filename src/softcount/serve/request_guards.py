@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,6 +41,10 @@ class Patience(AtOnce):
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.until = time.monotonic() + seconds
+
+    def give_up(self) -> None:
+        """Begin nothing more."""
+        self.until = -math.inf
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, as long as there is time."""
