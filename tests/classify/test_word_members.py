@@ -223,7 +223,7 @@ def test_it_is_a_query_where_a_database_finds_words(mixed):
             export()
 
 
-@pytest.mark.parametrize("part", ["factors", "coefficients", "spread", "counts"])
+@pytest.mark.parametrize("part", ["factors", "coefficients", "places", "spread", "counts"])
 def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     model = mixed[0]
     model.save(tmp_path / "model.sc")
@@ -233,7 +233,7 @@ def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     if part == "counts":
         document["pool"]["members"][place]["counts"] = 1
     else:
-        arrays[name] = arrays[name][:-1] if part == "coefficients" else -arrays[name]
+        arrays[name] = arrays[name][:-1] if part == "coefficients" else -1 - arrays[name]
     archive.write(tmp_path / "model.sc", document, arrays)
     with pytest.raises(ModelFileError):
         sc.load(tmp_path / "model.sc")

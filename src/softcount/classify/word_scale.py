@@ -61,8 +61,8 @@ class WordScale:
         return found
 
     def words(self, rows: EncodedRows) -> Any:
-        """(rows x columns of all bags) what words weigh, made once for the same rows."""
-        return rows.remembered((self,), lambda: self._words(rows))
+        """(rows x columns of all bags) what words weigh, made once for the same rows where that takes time."""
+        return self._words(rows) if self.counts else rows.remembered((self,), lambda: self._words(rows))
 
     def _words(self, rows: EncodedRows) -> Any:
         each = [self.weighed(text, bag) for text, bag in enumerate(rows.bags)]

@@ -55,7 +55,8 @@ def _put_words(member: WordLines, at: str, arrays: Arrays) -> Document:
     scale = member.scale
     arrays[at + "factors"] = np.concatenate(scale.factors)
     arrays[at + "middle"], arrays[at + "spread"] = scale.middle, scale.spread
-    arrays[at + "coefficients"] = np.ascontiguousarray(member.coefficients)
+    there = np.flatnonzero(member.coefficients.any(axis=1))  # of very many words most have none
+    arrays[at + "places"], arrays[at + "coefficients"] = there, np.ascontiguousarray(member.coefficients[there])
     return {"kind": "words", "counts": scale.counts}
 
 
@@ -102,8 +103,13 @@ def _words(document: Document, at: str, arrays: Arrays, words: Sequence[int], cl
         raise ModelFileError("what its words weigh makes no sense.")
     ends = np.cumsum(widths)[:-1]
     scale = WordScale(tuple(np.split(factors, ends)), middle, _positive(spread), document["counts"])
-    shape = (1 + sum(widths) + len(widths), 1 if classes == 2 else classes)
-    return WordLines(scale, finite_array(arrays, at + "coefficients", shape))
+    places, columns = arrays.get(at + "places", np.zeros(0)), 1 if classes == 2 else classes
+    found = np.zeros((1 + sum(widths) + len(widths), columns))
+    sound = places.dtype == np.int64 and places.ndim == 1 and (np.diff(places) > 0).all()
+    if not sound or (len(places) and not 0 <= places[0] <= places[-1] < len(found)):
+        raise ModelFileError("its words are not those of its texts.")
+    found[places] = finite_array(arrays, at + "coefficients", (len(places), columns))
+    return WordLines(scale, found)
 
 
 def _cuts(lengths: Any, edges: np.ndarray, schema: Schema) -> CutColumns:
