@@ -22,9 +22,12 @@ probability of each, as `softcount predict` does; --keep has columns of the tabl
 and levels never seen, are taken as the model takes them; dates, times and amounts are read from the database's own
 types, as text in the form that the model has learned, or as numbers (seconds since 1970).
 
+Words of a text are found in DuckDB, Postgres, Spark and BigQuery. A graph takes a tensor for every column: numbers
+(dates as seconds since 1970) with NaN for missing, levels as text.
+
 What is exported is first run on 1,000 rows drawn from the model, and the largest difference is said; where the two
-differ by more than rounding nothing is written. Naive Bayes, mixtures, k-means and classifiers can be exported; a
-column whose density no such program can compute is named."""
+differ by more than rounding nothing is written. Naive Bayes, mixtures, k-means, averaged stars and classifiers can be
+exported, networks as BIF; a column that no such program can compute is named, with what to do."""
 
 
 @click.command("export", epilog=EPILOG, short_help="Write a model for other programs.")
@@ -65,8 +68,8 @@ def _exporting(found: Any, model: str) -> Any:
 
     if not isinstance(found, Exporting):
         raise DataError(
-            f"{model}: a {type(found).__name__}, which is no sum over columns. Naive Bayes, mixtures, k-means and "
-            "classifiers can be exported; networks with --to bif."
+            f"{model} holds {type(found).__name__}, which is no sum over columns. Naive Bayes, mixtures, k-means and "
+            "classifiers can be exported; networks with --to bif. Use it in Python: softcount.load(...)"
         )
     return found
 
@@ -75,7 +78,10 @@ def _written(found: Any, model: str, output: str | None) -> None:
     from softcount.cli.outputs import inform
 
     if not hasattr(found, "write"):
-        raise DataError(f"{model}: a {type(found).__name__}, and only networks are written as BIF.")
+        raise DataError(
+            f"{model} holds {type(found).__name__}, and only networks are written as BIF. Export it with --to sql or "
+            "--to onnx, or fit a network: softcount fit DATA --net tan"
+        )
     found.write(output)
     inform(f"Wrote {output}.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.export.drawn_rows import DrawnRows, ExportCheck
 from softcount.export.pool_plan import pool_plan
@@ -26,11 +27,13 @@ def plan_of(model: Any) -> ScoringPlan:
     if not isinstance(model, Fitted) or not isinstance(model.model, Star):
         raise DataError(
             "only models that add up what each column says can be exported: naive Bayes, mixtures, k-means and "
-            "classifiers; networks, chains and hidden states cannot."
+            "classifiers; networks, chains and hidden states cannot. "
+            f"Fit one of these: {remedies.either('Classifier().fit(X, y)', 'softcount fit DATA --target COL')}"
         )
     if model.bag:
         raise DataError(
-            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported."
+            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
+            "Fit a table whose columns have names, or the texts themselves."
         )
     return scoring_plan(model) if model.pool is None else pool_plan(model)
 
