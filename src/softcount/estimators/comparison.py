@@ -218,7 +218,7 @@ def _labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[RivalTable, list[A
     fitted = reader.fitted_
     if fitted.bag or fitted.schema.texts:
         which = f"column {fitted.schema.texts[0]!r} is text" if fitted.schema.texts else "X is sparse"
-        raise DataError(f"{which}, which only naive Bayes reads here. Leave text out: kinds={{column: 'ignore'}}.")
+        raise DataError(f"{which}, which not all models here read. Leave text out: kinds={{column: 'ignore'}}.")
     labels = inputs.codes_among(X, y, reader.classes_.tolist())
     data = inputs.checked(reader, X, reset=False)
     with Threads(None) as threads:
