@@ -194,6 +194,20 @@ def test_a_column_that_lacks_is_told_at_once_and_a_failure_names_its_partition()
     assert "\n" not in str(refused.value)
 
 
+def test_a_fill_that_a_category_cannot_hold_is_refused_and_of_unknown_ones_all_are_objects() -> None:
+    apart = np.arange(ROWS) % 2 == 0
+    levels = np.where(apart, "red", "late").astype(object)
+    rows = pd.DataFrame({"colour": levels, "x": np.where(apart, 5.0, -5.0) + learned()["y"].fillna(0).to_numpy()})
+    model = sc.Mixture(2, random_state=0, n_init=2).fit(rows)
+    holes = rows.assign(colour=np.where(np.arange(ROWS) % 5 == 0, None, levels))
+    filled = model.impute(parted(holes).astype({"colour": "category"})).compute(scheduler="sync")
+    assert filled["colour"].dtype == object and filled["colour"].tolist() == levels.tolist()
+    usual = model.impute(pd.DataFrame({"colour": [None], "x": [None]}, dtype=object))["colour"][0]
+    fewer = holes.assign(colour=pd.Categorical(holes["colour"], [usual]))
+    with pytest.raises(DataError, match=r"'colour' is filled with what its type \(category\) cannot hold"):
+        model.impute(parted(fewer)).compute(scheduler="sync")
+
+
 def test_what_needs_all_rows_says_how_to_bring_them() -> None:
     rows = parted(asked_about())
     model, mixture = made("NaiveBayes"), made("Mixture")

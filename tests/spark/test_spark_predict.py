@@ -90,6 +90,15 @@ def test_filled_rows_clusters_and_figures_are_those_of_one_machine(frame: Any, b
     np.testing.assert_allclose(bayes.evaluate(frame, "kind").log_loss, bayes.evaluate(rows, "kind").log_loss, 1e-13)
 
 
+def test_words_are_gathered_where_the_frame_is(session: Any) -> None:
+    words = [f"word{row % 7} {'good' if row % 3 else 'bad'} film" for row in range(300)]
+    rows = pa.table({"said": words, "kind": ["yes" if row % 3 else "no" for row in range(300)]})
+    frame, kinds = session.createDataFrame(rows).repartition(2, "said"), {"said": "text"}
+    here, there = (sc.NaiveBayes(kinds=kinds).fit(given, "kind") for given in (rows, frame))
+    assert list(here.levels_["said"]) == list(there.levels_["said"])
+    assert np.array_equal(here.predict_proba(rows), there.predict_proba(rows))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_what_cannot_be_is_refused_with_the_remedy(frame: Any, bayes: Any) -> None:
     with pytest.raises(DataError, match=r"column 'Predicted' already.*withColumnRenamed"):

@@ -40,10 +40,10 @@ def _part_answer(rows: Any, work: PartAnswer, partition_info: Any = None) -> Any
         return declared.set_axis(rows.index, axis=0)
     try:
         found = _as_pandas(asking, asking.asked(rows), rows.index)
+        return _with_types(found, declared) if asking.fills else found
     except SoftcountError as error:
         where = "a partition" if not partition_info else f"partition {partition_info['number']}"
         raise DataError(f"{where}: {error}") from None
-    return _with_types(found, declared) if asking.fills else found
 
 
 def _declared(asking: Question, empty: Any) -> Any:
@@ -82,8 +82,14 @@ def _as_pandas(asking: Question, answer: Any, index: Any) -> Any:
 def _with_types(found: Any, declared: Any) -> Any:
     """Filled rows with the types that all partitions have: one without a hole may have kept narrower ones."""
     for place, dtype in enumerate(declared.dtypes):
-        if found.dtypes.iloc[place] != dtype:
-            found.isetitem(place, as_type(found.iloc[:, place], dtype))
+        column = found.iloc[:, place]
+        if column.dtype != dtype:
+            found.isetitem(place, as_type(column, dtype))
+            if found.iloc[:, place].isna().sum() > column.isna().sum():
+                raise DataError(
+                    f"column {found.columns[place]!r} is filled with what its type ({dtype}) cannot hold. "
+                    f"Make it text: X.astype({{{found.columns[place]!r}: 'string'}})"
+                )
     return found
 
 
