@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import softcount as sc
 from softcount.errors import DataError
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish
 from softcount.learn.kmeans.fit_rows import fit_rows
+from softcount.run import worker_parts
 from softcount.run.remote_rows import WorkersEngine
-from softcount.run.worker_parts import RowPart, do_parts, forget_table
+from softcount.run.worker_parts import PartJob, RowPart, do_parts, forget_table
 from softcount.table import open_table
 
 COLUMNS, ROWS, PARTS = ("a", "b", "c"), 3_000, 4
@@ -28,8 +30,9 @@ class Workers(WorkersEngine):
 
     name = "workers"
 
-    def run(self, job: bytes, parts: Sequence[RowPart]) -> list[Any]:
-        found = [pickle.loads(pickle.dumps(do_parts(job, [(at, parts[at])]))) for at in reversed(range(len(parts)))]
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
+        asked = pickle.dumps(job)
+        found = [pickle.loads(pickle.dumps(do_parts(asked, [(at, parts[at])]))) for at in reversed(range(len(parts)))]
         return [answer for ((_, answer),) in reversed(found)]
 
     def forget(self, table: str) -> None:
@@ -47,11 +50,31 @@ def written(folder: Path, rows: np.ndarray) -> str:
     return str(folder / "part-*.parquet")
 
 
-def elsewhere(path: str, wish: Wish) -> Centres:
+class MortalWorkers(Workers):
+    """Workers that end after every pass, and share what they encode; the files are gone once they have been read."""
+
+    shares_disk = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
+        found = super().run(job, parts)
+        worker_parts._tables.clear()
+        for path in self.folder.glob("*.parquet"):
+            path.unlink()
+        return found
+
+
+def elsewhere(path: str, wish: Wish, workers: Workers | None = None) -> Centres:
     table = open_table(path, kinds=dict.fromkeys(COLUMNS, "real"))
-    with Workers() as engine:
+    with workers or Workers() as engine:
         rows = engine.encoded(table)
-        return fit_rows(engine.settled(table, rows, table.settle()), [0, 1, 2], wish, engine, COLUMNS)
+        try:
+            return fit_rows(engine.settled(table, rows, table.settle()), [0, 1, 2], wish, engine, COLUMNS)
+        finally:
+            rows.close()
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e7])
@@ -111,3 +134,17 @@ def test_a_folder_that_cannot_take_rows_is_one_line(tmp_path: Path) -> None:
     path = written(tmp_path, cells(ROWS))
     with pytest.raises(DataError, match=r"cannot be kept in .*nowhere"):
         sc.KMeans(4, spill=tmp_path / "nowhere").fit(path)
+
+
+@pytest.mark.parametrize("most", [0, 256])  # parts that are mapped, the others are read into files of the worker's own
+def test_workers_that_end_lose_nothing_that_their_host_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "shared"))
+    monkeypatch.setattr(worker_parts, "MOST_MAPPED", most)
+    path, wish = written(tmp_path, cells(ROWS)), Wish(4)
+    lasting, mortal = elsewhere(path, wish), elsewhere(path, wish, MortalWorkers(tmp_path))
+    np.testing.assert_array_equal(mortal.centres, lasting.centres)
+    assert mortal.inertia == lasting.inertia
+    assert list((tmp_path / "shared").iterdir()) == []

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,10 @@ import pytest
 
 import softcount as sc
 from cli.shell import softcount_command
-from parted_rows import PARTS, columns, differs, same_bits
+from parted_rows import PARTS, ROWS, columns, differs, same_bits
 from softcount.errors import DataError
-from softcount.run.spark_engine import SparkEngine, spark_source
+from softcount.run.rows import Step
+from softcount.run.spark_engine import FrameTable, SparkEngine, spark_source
 from softcount.table import open_table
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed; make scale installs it")
@@ -37,7 +40,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where workers have their temporary files, all of which are gone in the end."""
+    found = tmp_path_factory.mktemp("on_disk")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(found))
+        patch.setattr(tempfile, "tempdir", None)
+        yield found
+    assert not [path for path in found.iterdir() if "softcount" in path.name]
+
+
+@pytest.fixture(scope="module")
+def session(on_disk: Path) -> Iterator[Any]:
     """Two tasks at once, each tried four times."""
     from pyspark.sql import SparkSession
 
@@ -54,6 +68,11 @@ def frame(session: Any, folder: Path) -> Any:
     return session.read.parquet(str(folder)).repartition(3, "colour").where("visits < 12")
 
 
+@pytest.fixture(scope="module")
+def of_frame(frame: Any) -> Any:
+    return sc.NaiveBayes().fit(frame, "kind")
+
+
 def test_naive_bayes_of_files_is_that_of_one_machine(session: Any, folder: Path) -> None:
     alone, found = (
         sc.NaiveBayes(n_jobs=1).fit(str(folder), "kind"),
@@ -64,10 +83,53 @@ def test_naive_bayes_of_files_is_that_of_one_machine(session: Any, folder: Path)
     assert found.fitted_.missing == alone.fitted_.missing
 
 
-def test_naive_bayes_of_a_frame_with_holes_and_strings_is_that_of_one_machine(frame: Any) -> None:
-    alone, found = sc.NaiveBayes(n_jobs=1).fit(frame.toArrow(), "kind"), sc.NaiveBayes().fit(frame, "kind")
-    assert differs(alone, found) <= 1e-13
-    assert list(found.classes_) == list(alone.classes_)
+def test_naive_bayes_of_a_frame_with_holes_and_strings_is_that_of_one_machine(frame: Any, of_frame: Any) -> None:
+    alone = sc.NaiveBayes(n_jobs=1).fit(frame.toArrow(), "kind")
+    assert differs(alone, of_frame) <= 1e-13
+    assert list(of_frame.classes_) == list(alone.classes_)
+
+
+def test_spark_makes_the_rows_of_a_frame_once(session: Any, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rows made"
+
+    def noted(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            with path.open("a") as file:
+                file.write(f"{batch.num_rows}\n")
+            yield batch
+
+    rows = session.read.parquet(str(folder))
+    found = sc.Mixture(3, **SETTING).fit(rows.mapInArrow(noted, rows.schema))
+    assert sum(map(int, path.read_text().split())) == 2 * PARTS * ROWS  # looked at here, then encoded
+    alone = sc.Mixture(3, n_jobs=1, **SETTING).fit(rows.toArrow())
+    np.testing.assert_allclose(found.trace_, alone.trace_, rtol=1e-14)
+
+
+@pytest.mark.parametrize("lost", ["a worker", "rows on disk", "all there is"])
+def test_what_is_lost_between_passes_changes_no_bit(
+    session: Any, frame: Any, of_frame: Any, on_disk: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    asked, seen = FrameTable.asked, []
+
+    def losing(self: FrameTable, job: Any) -> list[Any]:
+        if lost == "a worker":
+            _kill_a_worker(session)
+        else:
+            seen.extend(_removed(on_disk))
+        if lost == "all there is":
+            session.catalog.clearCache()
+        return asked(self, job)
+
+    monkeypatch.setattr(FrameTable, "asked", losing)
+    assert same_bits(of_frame, sc.NaiveBayes().fit(frame, "kind"))
+    assert lost == "a worker" or seen
+
+
+def _removed(on_disk: Path) -> list[Path]:
+    found = list(on_disk.glob("softcount-parts-*"))
+    for path in found:
+        shutil.rmtree(path)
+    return found
 
 
 def test_a_column_of_a_frame_that_turns_out_otherwise_is_read_again(session: Any) -> None:
@@ -85,7 +147,7 @@ def test_a_frame_is_refused_another_engine(frame: Any) -> None:
         sc.NaiveBayes(engine=3).fit(frame, "kind")
 
 
-def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folder: Path) -> None:
+def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folder: Path, on_disk: Path) -> None:
     def noise(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             cells = pa.array(np.random.default_rng().normal(size=batch.num_rows))
@@ -94,7 +156,10 @@ def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folde
     frame = session.read.parquet(str(folder)).select("x", "kind")
     wandering = open_table(spark_source(frame.mapInArrow(noise, frame.schema)))
     with SparkEngine(session) as engine:
-        engine.encoded(wandering)
+        rows = engine.encoded(wandering)
+        assert _removed(on_disk)
+        with pytest.raises(DataError, match="Cache the frame"):
+            list(rows.each(Step("operator:attrgetter", "n_rows")))
         with pytest.raises(DataError, match="Cache the frame"):
             engine.encoded(wandering)
 

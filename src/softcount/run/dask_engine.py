@@ -11,7 +11,7 @@ from typing import Any
 from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.run.remote_rows import WorkersEngine
-from softcount.run.worker_parts import RowPart, do_parts, forget_table
+from softcount.run.worker_parts import PartJob, RowPart, do_parts, forget_table
 from softcount.sources.frames import frame_source
 from softcount.sources.parts import MadePart, PartsSource
 from softcount.sources.source import Source
@@ -31,12 +31,13 @@ class DaskEngine(WorkersEngine):
         self.client = client
         self._homes: dict[int, str] = {}
 
-    def run(self, job: bytes, parts: Sequence[RowPart]) -> list[Any]:
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
         from distributed import CancelledError, KilledWorker
 
+        asked = pickle.dumps(job)
         for left in range(TRIES, -1, -1):
             try:
-                return self._run_once(job, parts)
+                return self._run_once(asked, parts)
             except (KilledWorker, CancelledError, OSError) as error:
                 if not left:
                     raise DataError(f"Dask lost its workers {TRIES + 1} times in one pass ({error}).") from None

@@ -34,6 +34,8 @@ class WorkersEngine(ABC):
     n_jobs = 1
     shares_memory = False
     rows_here = False
+    shares_disk = False
+    """Whether the workers of a host share what they encode."""
     name = "the engine"
 
     def __init__(self) -> None:
@@ -50,7 +52,7 @@ class WorkersEngine(ABC):
         return map(work, tasks)
 
     @abstractmethod
-    def run(self, job: bytes, parts: Sequence[RowPart]) -> list[Any]:
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
         """What `do_parts` gives for every part, in their order."""
 
     @abstractmethod
@@ -63,15 +65,19 @@ class WorkersEngine(ABC):
             raise DataError(f"on {self.name} labels and weights are columns of the table: give their names.")
         parts = self._parts(table)
         coding, wanted = table.coding_elsewhere()
-        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)))
+        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
         rows = RemoteRows(self, parts, reading)
-        rows.facts = rows.read()
+        try:
+            rows.facts = rows.read()
+        except (DataError, Contradiction):
+            rows.close()
+            raise
         table.absorb_parts(rows.facts, rows.starts)
         return rows
 
     def met(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> list[PartFacts]:
         """What every part has met when it was read by some coding; no row is kept."""
-        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)))
+        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
         rows = RemoteRows(self, self._parts(table), reading)
         try:
             return rows.read()
@@ -147,8 +153,7 @@ class RemoteRows(Rows):
         self.engine.forget(self.reading.table)
 
     def _asked(self, step: Step | None, fold: Fold) -> list[Any]:
-        job = pickle.dumps(PartJob(self.reading, self.made_of, step, fold))
-        found, start = self.engine.run(job, self.parts), 0
+        found, start = self.engine.run(PartJob(self.reading, self.made_of, step, fold), self.parts), 0
         for part, result in zip(self.parts, found, strict=True):
             if isinstance(result, PartFailure):
                 raise _placed(result.error, part.name, start)

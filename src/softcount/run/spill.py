@@ -181,9 +181,10 @@ class SpillFile:
         self._segment = None
 
 
-def refused(folder: str, error: OSError) -> DataError:
-    """The error of a folder that cannot take rows."""
-    reason, another = (error.strerror or str(error)).lower(), remedies.either("spill=FOLDER", "--spill DIR")
+def refused(folder: str, error: OSError, another: str = "") -> DataError:
+    """The error of a folder that cannot take rows; `another` is how one says which else."""
+    reason = (error.strerror or str(error)).lower()
+    another = another or remedies.either("spill=FOLDER", "--spill DIR")
     remedy = f"Name another folder: {another}"
     if error.errno in FULL:
         remedy = f"Free some space, or name a folder that has more: {another}"

@@ -19,6 +19,7 @@ class OpenedPart:
 
     name: str
     source: Source
+    digest: str | None = None
 
     def open(self) -> Source:
         return self.source
@@ -30,15 +31,16 @@ class MadePart:
 
     name: str
     make: Callable[[], Source | None]
+    digest: str | None = None
 
     def open(self) -> Source | None:
         return self.make()
 
 
-def parts_of(source: Source) -> list[Any] | None:
+def parts_of(source: Source) -> Sequence[Any] | None:
     """A source as parts, by nothing but what it holds: not by how many workers there are. None for rows in memory."""
     if isinstance(source, PartsSource):
-        return list(source.parts)
+        return source.parts
     if isinstance(source, JoinedSource):
         return _parts_of_files(source)
     if isinstance(source, ParquetSource):
@@ -46,7 +48,7 @@ def parts_of(source: Source) -> list[Any] | None:
     return [OpenedPart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
 
 
-def _parts_of_files(source: JoinedSource) -> list[Any] | None:
+def _parts_of_files(source: JoinedSource) -> Sequence[Any] | None:
     found = []
     for place, file in enumerate(source.sources):
         parts = parts_of(file)
@@ -64,7 +66,7 @@ class PartsSource(Source):
     """The session that alone can read the parts; None where any engine can."""
 
     def __init__(self, parts: Sequence[MadePart]) -> None:
-        self.parts: list[Any] = list(parts)
+        self.parts: Sequence[Any] = list(parts)
         first: Source | None = next((found for part in self.parts if (found := part.open()) is not None), None)
         if first is None:
             raise DataError("the table has no rows.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -29,20 +29,26 @@ class PartFacts:
     outside: Mapping[Key, np.ndarray] = field(default_factory=dict)
     levels: Mapping[Key, list[Any]] = field(default_factory=dict)
     labels: list[Any] | None = None
+    digest: str | None = None
+    """Of the cells, where these need not be the same when the part is read again."""
 
 
-def read_part(source: Source, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> tuple[list[Chunk], PartFacts]:
-    """A part's chunks, with levels and rows numbered as they come, and its facts; the coding learns what it meets."""
-    tally, chunks = Tally(), []
+def read_part(
+    source: Source, coding: RowCoding, wanted: Mapping[Key, Wanted], keep: Callable[[Chunk], Any]
+) -> PartFacts:
+    """A part's facts; `keep` takes its chunks, with levels and rows numbered as they come.
+
+    The coding learns what it meets.
+    """
+    tally, rows = Tally(), 0
     for piece in source.pieces(wanted):
-        chunks.append(ChunkTask(piece, coding, tally)())
+        chunk = ChunkTask(piece, coding, tally)()
+        keep(chunk)
+        rows += chunk.n_rows
     levels = {key: coder.vocabulary.levels for key, coder in coding.encoder.coders.items()}
     labels = None if coding.sides.labels is None else coding.sides.labels.vocabulary.levels
     outside = {key: np.sort(np.concatenate(rows)) for key, rows in tally.outside.items()}
-    rows = sum(chunk.n_rows for chunk in chunks)
-    return chunks, PartFacts(
-        rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside, levels, labels
-    )
+    return PartFacts(rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside, levels, labels)
 
 
 @dataclass(frozen=True, slots=True)
