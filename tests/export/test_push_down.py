@@ -167,6 +167,11 @@ def test_sqlite_is_read_out_and_says_so() -> None:
     [
         ({"kinds": {"pay": "gamma"}}, "SELECT pay, y FROM things", "column 'pay' is gamma, whose counts are no sums"),
         ({"calibration": "temperature"}, "SELECT pay, y FROM things", "calibration takes the rows themselves"),
+        (
+            {},
+            "SELECT CASE WHEN ordinality > 400 THEN 'ü' ELSE (visits % 3)::VARCHAR END AS n, y FROM things",
+            "column 'n' turns out to be something else in later rows",
+        ),
         ({"dependence": "tan"}, "SELECT rooms, colour, y FROM things", ""),
         ({"kinds": {"pay": "auto"}}, "SELECT pay, y FROM things", "rows are to choose the density of some column"),
         ({}, "SELECT pay, CASE WHEN rooms = 1 THEN NULL ELSE y END AS y FROM things", "some rows have no class"),

@@ -26,6 +26,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.recounted import recounted
 from softcount.models.align import Older
 from softcount.records import dataclass
+from softcount.sources.arrow_columns import CellType, cell_type
 from softcount.sources.databases import one_line
 from softcount.sources.queries import is_database_error, undisturbed
 from softcount.sources.source import look_rows_for
@@ -92,25 +93,35 @@ def _whole_schema(
 
     What such rows add to its counts does not matter: all counts are those of the database.
     """
-    rows, target = sample, asked.target
+    rows, target, first = sample, asked.target, None
     known: dict[Key, LevelRows] = {}
     for _ in range(ROUNDS):
         try:
             model = asked.learn(rows)
         except DataError:  # which is for all rows to say
             raise ReadOut("its first rows alone cannot be learned from") from None
+        first = first or model
+        _refuse_turned(first, model, sample)
         countable(model, sample)
-        more = [{target: name} for name in set(classes.names) - set(rows[target].to_pylist())]
+        others = set(classes.names) - set(rows[target].to_pylist())
+        more = [{target: name} for name in sorted(others, key=str)]
         for key in _told_by_levels(model, sample, target):
             if key not in known:
                 known[key] = level_rows(base, target, key, classes)
             there = set(rows[key].to_pylist())
             new = {value for value in known[key].values if value == value} - there  # without NaN, which is no level
-            more += [{key: value, target: classes.names[0]} for value in new]
+            more += [{key: value, target: classes.names[0]} for value in sorted(new, key=str)]
         if not more:
             return _without_row_numbers(model), known
         rows = _with_rows(rows, more)
     raise ReadOut("columns turn out to be something else again and again")
+
+
+def _refuse_turned(first: Fitted, model: Fitted, sample: Any) -> None:
+    """What becomes of words among numbers that are written as text depends on which row comes first."""
+    for key, spec in first.schema.by_key.items():
+        if model.schema[key].why != spec.why and cell_type(sample.schema.field(key).type) is CellType.TEXT:
+            raise ReadOut(f"column {key!r} turns out to be something else in later rows")
 
 
 def _with_rows(rows: Any, more: list[dict[str, Any]]) -> Any:
