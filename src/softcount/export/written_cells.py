@@ -106,7 +106,7 @@ class WrittenCells:
         return self.exp.Literal.string(value)
 
     def like(self, cell: Any, expression: str) -> Any:
-        """Whether a cell is of a regular expression."""
+        """Whether a cell is of a regular expression of all of it: Snowflake looks for no parts."""
         return self.exp.RegexpLike(this=cell.copy(), expression=self.text(expression))
 
     def group(self, cell: Any, expression: str, place: int) -> Any:
@@ -277,13 +277,13 @@ class WrittenCells:
     def _duration(self, cell: Any) -> Any:
         worth = []
         for unit, seconds in UNITS.items():
-            there = self.like(cell, f"[0-9]{unit}")
+            there = self.like(cell, f"^.*[0-9]{unit}.*$")
             part = double(self.group(cell, f"^.*[A-Z]([0-9.]+){unit}.*$", 1))
             worth.append(case_of([(there, self._times(part, seconds))], number(0.0)))
-        sign = case_of([(self.like(cell, "^-"), number(-1.0))], number(1.0))
+        sign = case_of([(self.like(cell, "^-.*$"), number(-1.0))], number(1.0))
         whole = self.exp.Mul(this=bracketed(tree(added, worth)), expression=bracketed(sign))
         shape = "^-?P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]+)?S)?)?$"
-        return case_of([(self._all(self.like(cell, shape), self.like(cell, "[0-9][WDHMS]$")), whole)])
+        return case_of([(self._all(self.like(cell, shape), self.like(cell, "^.*[0-9][WDHMS]$")), whole)])
 
     def _number(self, form: NumberForm, cell: Any) -> Any:
         if self.dialect == "sqlite":
@@ -296,7 +296,7 @@ class WrittenCells:
             plain = self._call("REPLACE", plain, self.text(form.decimal), self.text("."))
         signs = [(self._is(self.group(cell, shape, own), sign), number(-1.0)) for own, sign in below.items()]
         whole = self.exp.Mul(this=double(plain), expression=bracketed(case_of(signs, number(1.0))))
-        twice = self.exp.Not(this=self.like(cell, "[+-].*[+-]"))
+        twice = self.exp.Not(this=self.like(cell, "^.*[+-].*[+-].*$"))
         return case_of([(self._all(self.like(cell, shape), twice), whole)])
 
     def _bare(self, form: NumberForm, cell: Any) -> Any:
