@@ -19,13 +19,14 @@ import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
-from softcount.evaluate.folds import FoldWords, fold_models
+from softcount.evaluate.folds import FoldsBeside, FoldWords, fold_models
 from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
+from softcount.learn.labelled import fit_labelled
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.declared import read_kinds
 from softcount.run.threads import Threads
-from softcount.table import Chunk, open_table
+from softcount.table import Chunk, Table, open_table
 from softcount.table.chunk import Repeats, Split
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")  # missing cells, met on purpose
@@ -248,6 +249,34 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
     with Threads(threads) as many:
         found = cross_validate(opened(FRAME, Y), planned(), many)
     assert found == evaluated(FRAME, Y)
+
+
+@pytest.mark.parametrize("name", ["columns", "words", "joint", "multinormal"])
+def test_folds_counted_beside_the_fit_are_those_of_a_pass_of_their_own(name, monkeypatch):
+    """To the bit; and the rows are read once less."""
+    kinds = {"columns": KINDS, "words": KINDS | {"note": "text"}, **BLOCKS}[name]
+    frame = wider().assign(note=notes())[[c for key in kinds for c in (key if isinstance(key, tuple) else (key,))]]
+    passes, tasks = [], Table.tasks
+    monkeypatch.setattr(Table, "tasks", lambda table: passes.append(1) or tasks(table))
+    found = []
+    for beside in (None, FoldsBeside(Split(5, 0))):
+        table, plan = opened(frame, Y, kinds), planned(kinds, beside=beside)
+        with Threads(1) as threads:
+            fitted = fit_labelled(table, plan, threads)
+            found.append((fitted, cross_validate(table, plan, threads), len(passes)))
+        passes.clear()
+    (alone, expected, more), (same, tried, fewer) = found
+    assert tried == expected and all(np.array_equal(alone.counts[key], same.counts[key]) for key in alone.counts)
+    assert fewer == more - (name != "joint")  # whose levels come first: its rows are kept as they are read
+
+
+def test_folds_of_another_table_or_split_are_counted_again():
+    table, beside = opened(FRAME, Y), FoldsBeside(Split(5, 0))
+    with Threads(1) as threads:
+        fit_labelled(opened(FRAME[:80], Y[:80]), planned(beside=beside), threads)
+        assert cross_validate(table, planned(beside=beside), threads) == evaluated(FRAME, Y)
+        fit_labelled(table, planned(beside=beside), threads)
+        assert cross_validate(table, planned(beside=beside), threads, seed=1) == evaluated(FRAME, Y, seed=1)
 
 
 def test_another_seed_makes_other_folds():

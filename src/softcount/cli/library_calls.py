@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from softcount.cli.network_options import NetRequest
+    from softcount.evaluate.folds import FoldsBeside
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from softcount.learn.fit_record import FitRecord, Provenance
     from softcount.learn.kmeans.fit_kmeans import Centres
     from softcount.learn.learned import Learned
+    from softcount.learn.plan import Plan
     from softcount.models.declared import Declared
     from softcount.run.threads import Threads
     from softcount.sources.source import Source
@@ -180,14 +182,15 @@ def fit(request: FitRequest, tell: Tell, said: Sequence[str] = ()) -> tuple[Fitt
         table, asked = chosen(table, asked, threads, request)
         summary = PassSummary()
         table = table.watched(summary)
-        fitted, beside = _learned(request, asked, table, threads, tell), None
+        folds = _folds_beside(request, table)
+        fitted, beside = _learned(request, asked, table, threads, tell, folds), None
         summary.closed = True
         if request.expert is not None and not fitted.interrupted:
             request, table, beside = _with_expert(request, fitted, table, asked)
             fitted = _learned(request, asked, table, threads, tell)
         tried = None
         if request.target is not None and not fitted.interrupted:
-            fitted, tried = _told(request, asked, fitted, table, threads)
+            fitted, tried = _told(request, asked, fitted, table, threads, folds)
             fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
         fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried, summary))
         return fitted, tried, table.n_rows or 0, beside
@@ -212,13 +215,13 @@ def runner_for(request: FitRequest) -> AbstractContextManager[Any]:
 
 
 def _told(
-    request: FitRequest, asked: Declared, fitted: Fitted, table: Table, threads: Threads
+    request: FitRequest, asked: Declared, fitted: Fitted, table: Table, threads: Threads, folds: FoldsBeside | None
 ) -> tuple[Fitted, Evaluation | None]:
     """The model with what was asked to tell its classes, and how that did on rows held out."""
     if request.model == "averaged":
         return _averaged(request, fitted, table, threads)
     calibrated = None if fitted.calibration is None else request.calibrate
-    tried = _evaluated(request, asked, table, threads, calibrated)
+    tried = _evaluated(request, replace(plan_of(request, asked), beside=folds), table, threads, calibrated)
     if request.decides:
         return _decided(request, fitted, table, threads, tried)
     return replace(fitted, notes=[*fitted.notes, *textbook_notes(request)]), tried
@@ -390,12 +393,32 @@ def _refuse_unlabelled(request: FitRequest) -> None:
             )
 
 
-def _learned(request: FitRequest, asked: Declared, table: Table, threads: Threads, tell: Tell) -> Fitted:
+def _folds_beside(request: FitRequest, table: Table) -> FoldsBeside | None:
+    """Folds to be counted in the pass that learns, where it is known that they will be asked for."""
+    folds = DEFAULT_FOLDS if request.folds is None else request.folds
+    if request.target is None or not folds or table.has_weights or request.engine is not None:
+        return None
+    if request.model == "averaged" or request.holdout is not None:
+        return None
+    from softcount.evaluate.folds import FoldsBeside as Folds
+    from softcount.table.chunk import Split
+
+    return Folds(Split(folds, request.seed))
+
+
+def _learned(
+    request: FitRequest,
+    asked: Declared,
+    table: Table,
+    threads: Threads,
+    tell: Tell,
+    folds: FoldsBeside | None = None,
+) -> Fitted:
     """The model of the target's classes, or of those asked for, or of as many as the criterion likes best."""
     from softcount.evaluate.learn_model import ClassSearch, learn_model
 
     if request.target is not None:
-        plan = plan_of(request, asked, watch=starts_told(tell, "unlabelled rows"))
+        plan = replace(plan_of(request, asked, watch=starts_told(tell, "unlabelled rows")), beside=folds)
         return learn_model(table, plan, threads, calibration=request.calibrate)
     from softcount.learn.fit_record import FitRecord
     from softcount.learn.groups import Starts
@@ -431,12 +454,12 @@ def _with_entropy(request: FitRequest, fitted: Fitted, table: Table, threads: Th
     return replace(fitted, undecided=memberships_entropy(fitted.model, fitted.estimates, ready, threads))
 
 
-def plan_of(request: FitRequest, asked: Declared, prior: float | str = 1.0, watch: Any = None) -> Any:
+def plan_of(request: FitRequest, asked: Declared, prior: float | str = 1.0, watch: Any = None) -> Plan:
     """How to fit what was asked for, with this prior where none is named."""
-    from softcount.learn.plan import Plan
+    from softcount.learn.plan import Plan as FitPlan
     from softcount.learn.rules import Stop
 
-    return Plan(
+    return FitPlan(
         declared=asked,
         prior=prior if request.prior is None else request.prior,
         estimate=request.estimate,  # type: ignore[arg-type]  # one of the words that the option takes
@@ -448,14 +471,13 @@ def plan_of(request: FitRequest, asked: Declared, prior: float | str = 1.0, watc
 
 
 def _evaluated(
-    request: FitRequest, asked: Declared, table: Table, threads: Threads, calibration: str | None
+    request: FitRequest, plan: Plan, table: Table, threads: Threads, calibration: str | None
 ) -> Evaluation | None:
     folds = DEFAULT_FOLDS if request.folds is None else request.folds
     if folds == 0:
         return None
     from softcount.evaluate.scores import cross_validate, hold_out
 
-    plan = plan_of(request, asked)
     if request.holdout is not None:
         return hold_out(table, plan, threads, request.holdout, request.seed, calibration)
     return cross_validate(table, plan, threads, folds, request.seed, calibration)

@@ -1,8 +1,8 @@
 """A model for every fold from the rows of the others, by adding counts instead of fitting again.
 
 Every row is in one fold by its number alone, and a row of weight n is n rows. One pass counts each fold apart; a model
-for a fold is the sum of the others, so k folds cost two passes and no refitting. Where the fit takes EM (rows without a
-label, holes in a block) each fold takes it too.
+for a fold is the sum of the others, so k folds cost two passes and no refitting, or one where the fit's own pass
+counted them (`FoldsBeside`). Where the fit takes EM (rows without a label, holes in a block) each fold takes it too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from softcount.counts import ROOT, Counts
 from softcount.learn.labelled import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
 from softcount.learn.plan import Plan, cells_of, plug
-from softcount.learn.prepare import LABELLED_FLOOR, recoded_chunks, tallied
+from softcount.learn.prepare import LABELLED_FLOOR, Beside, Tallied, recoded_chunks, tallied
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.numerics.late_scipy import sparse
@@ -162,6 +162,19 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
     return _FoldCounts(rest.tally(ready), words)
 
 
+class FoldsBeside(Beside[_FoldCounts]):
+    """Folds counted in the pass that learns: given to the plan, a long file is read for them once less."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(partial(_count_folds, split=split))
+        self.split = split
+
+
+def _counted_beside(table: Table, plan: Plan, split: Split) -> Tallied[_FoldCounts] | None:
+    beside = plan.beside
+    return beside.of(table) if isinstance(beside, FoldsBeside) and beside.split == split else None
+
+
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
@@ -169,7 +182,9 @@ def _tallied(
 
     Rows that were settled before they were counted have their words, too, by the settled classes.
     """
-    found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
+    found = _counted_beside(table, plan, split)
+    if found is None:
+        found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
     in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds

@@ -29,7 +29,7 @@ from softcount.learn.prepare import (
     check_reach,
     count_labelled,
     recoded_chunks,
-    tallied,
+    tallied_beside,
     weight_lift,
     with_blanks,
 )
@@ -64,7 +64,7 @@ class InfiniteSums(DataError):
 
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
-    found = tallied(table, plan, runner, classes, count_labelled)
+    found = tallied_beside(table, plan, runner, classes, count_labelled)
     if not found.total.finite:
         raise InfiniteSums
     settled, names = found.settled, found.settled.classes

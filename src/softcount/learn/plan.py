@@ -48,6 +48,7 @@ class Plan:
     fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_` beside "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
     log: ClimbLog | None = None  # where climbs are taken down
+    beside: Any = None  # what else is counted in the pass that learns: `learn.prepare.Beside`
 
     def __post_init__(self) -> None:
         if self.estimate not in HOWS:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -101,6 +101,52 @@ def tallied(
     if found is None:
         raise DataError("the table has no rows.")
     return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
+
+
+class Beside(Generic[Result]):
+    """Something else to count in the pass that learns, so that rows are read once for both; `of` is it, of a table."""
+
+    def __init__(self, counting: Callable[[ClassModel, Chunk], Result]) -> None:
+        self.counting = counting
+        self._found: tuple[Table, Tallied[Result]] | None = None
+
+    def keep(self, table: Table, found: Tallied[Result]) -> None:
+        """What was found of a table; what was found of an earlier one is of no use."""
+        self._found = table, found
+
+    def of(self, table: Table) -> Tallied[Result] | None:
+        """What was found, if it was of this very table."""
+        return self._found[1] if self._found is not None and self._found[0] is table else None
+
+
+class _Both(NamedTuple):
+    """Two results of a chunk, each added to its own."""
+
+    one: Any
+    other: Any
+
+    def __add__(self, more: Any) -> _Both:
+        return _Both(self.one + more.one, self.other + more.other)
+
+
+def tallied_beside(
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    classes: Sequence[Any] | None,
+    counting: Callable[[ClassModel, Chunk], Result],
+) -> Tallied[Result]:
+    """Rows of known class added up, and beside them what else the plan wants, which it is given to keep."""
+    beside = plan.beside
+    if beside is None or not runner.shares_memory:
+        return tallied(table, plan, runner, classes, counting)
+    found = tallied(table, plan, runner, classes, partial(_count_both, counting, beside.counting))
+    beside.keep(table, replace(found, total=found.total.other))
+    return Tallied(found.total.one, found.model, found.settled, found.chunks)
+
+
+def _count_both(one: Callable[..., Any], other: Callable[..., Any], model: ClassModel, chunk: Chunk) -> _Both:
+    return _Both(one(model, chunk), other(model, chunk))
 
 
 def begin_counting(state: tuple[Callable[[ClassModel, Chunk], Result], ClassModel]) -> Callable[[Chunk], Result]:

@@ -193,7 +193,7 @@ class Table:
 
     def unchecked(self) -> Table:
         """The same table for an engine that notices infinite numbers itself: arrays are handed over unread."""
-        return self._again(checked=not isinstance(self.source, DenseSource))
+        return self._again(checked=False) if self.checked and isinstance(self.source, DenseSource) else self
 
     def watched(self, watch: Watch) -> Table:
         """The same table, with somebody to be shown the chunks of each pass."""
