@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
     for part in range(PARTS):
         pq.write_table(pa.table(columns(part)), folder / f"part-{part}.parquet")
     return str(folder / "part-*.parquet")
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    """Two workers that are threads."""
-    how = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(n_workers=2, **how) as cluster, distributed.Client(cluster) as found:
-        yield found
 
 
 def mixture(files: Any, engine: Any = None, **more: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
         cells["weight"] = pa.array(rng.integers(1, 4, 600))
         pq.write_table(pa.table(cells), folder / f"part-{part}.parquet")
     return str(folder / "part-*.parquet")
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    how = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(n_workers=2, **how) as cluster, distributed.Client(cluster) as found:
-        yield found
 
 
 def plan(target: str, **more: Any) -> Plan:

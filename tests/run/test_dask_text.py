@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,13 +41,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
         cells = {"said": said, "x": rng.normal(size=ROWS) + kind, "kind": ["ab"[own] for own in kind], "some": names}
         pq.write_table(pa.table(cells), folder / f"part-{part}.parquet")
     return str(folder / "part-*.parquet")
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    how = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(n_workers=2, **how) as cluster, distributed.Client(cluster) as found:
-        yield found
 
 
 @pytest.mark.parametrize("family", [sc.Text(), sc.Text(ngrams=(1, 2), min_df=3, max_words=40)], ids=["words", "pairs"])

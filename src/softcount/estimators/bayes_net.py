@@ -25,7 +25,7 @@ from softcount.estimators.net_structure import WORDS, SearchSettings, Structure,
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
@@ -499,12 +499,12 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         """The log-probability (density, where there are numbers) of what every row shows."""
         return self._fitted.row_logs(self._closed(X))
 
-    @rows_here
+    @needs_all_rows
     def log_likelihood(self, X: Any) -> float:
         """The log-probability of all rows together."""
         return float(self.score_samples(X).sum())
 
-    @rows_here
+    @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
         if y is None or self._fitted.target is None:

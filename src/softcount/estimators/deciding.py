@@ -15,7 +15,7 @@ from softcount.estimators import inputs
 from softcount.estimators.filling import arrow_of
 from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.result_frames import arrow_lines
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation
@@ -97,7 +97,7 @@ class Deciding:
         lines = [asdict(line) for line in lift_of(held, self._names(), place, parts)]
         return self._result(arrow_lines(lines))  # type: ignore[attr-defined]
 
-    @rows_here
+    @needs_all_rows
     def choose_threshold(  # noqa: PLR0913 - what can be asked for
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
         sample_weight: Any = None,

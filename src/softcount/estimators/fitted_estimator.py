@@ -21,7 +21,7 @@ from softcount.estimators.kept_record import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import arrow_table
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
@@ -193,7 +193,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
-    @rows_here
+    @needs_all_rows
     def augment(self, X: Any) -> Any:
         """A frame of every row once per group, with the expected count of that row in that group."""
         import pyarrow as pa

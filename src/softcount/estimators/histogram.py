@@ -15,7 +15,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows
 from softcount.estimators.other_faces import BinFace
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 
 
 # scikit-learn has no types
@@ -98,7 +98,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
         found[inside] = heights[np.minimum(where, len(heights) - 1)]
         return found
 
-    @rows_here
+    @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """The log-likelihood of all values together."""
         return float(self.score_samples(X).sum())

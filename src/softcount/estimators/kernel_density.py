@@ -21,7 +21,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
 from softcount.estimators.other_faces import KernelFace
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 
 MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
@@ -232,7 +232,7 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
         found[~missing] = density.log_density(column[~missing])
         return found
 
-    @rows_here
+    @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """The log-likelihood of all rows together."""
         return float(self.score_samples(X).sum())

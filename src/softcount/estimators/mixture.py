@@ -20,7 +20,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.number_average import averaged_numbers, with_averages
 from softcount.estimators.result_frames import arrow_table
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.estimators.streaming import Streaming
 from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
 from softcount.fitted.fitted_model import Fitted
@@ -252,24 +252,24 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    @rows_here
+    @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density per row."""
         scores = self.score_samples(X)
         return float(np.average(scores, weights=_checked_weights(sample_weight, len(scores))))
 
-    @rows_here
+    @needs_all_rows
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion: smaller is better."""
         total, rows = self._total(X, sample_weight)
         return float(-2 * total + self.n_parameters_ * np.log(rows))
 
-    @rows_here
+    @needs_all_rows
     def description_length(self, X: Any, sample_weight: Any = None) -> float:
         """Bits to write the parameters down, and the rows by their help: half of BIC, in bits; smaller is better."""
         return description_length(self.bic(X, sample_weight))
 
-    @rows_here
+    @needs_all_rows
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion: smaller is better."""
         return float(-2 * self._total(X, sample_weight)[0] + 2 * self.n_parameters_)
@@ -280,7 +280,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         weights = _checked_weights(sample_weight, len(scores))
         return float(weights @ scores), float(weights.sum())
 
-    @rows_here
+    @needs_all_rows
     def icl(self, X: Any, sample_weight: Any = None, assign: str = "soft") -> float:
         """Integrated completed likelihood: BIC plus twice the memberships' entropy; smaller is better.
 

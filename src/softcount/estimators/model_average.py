@@ -20,7 +20,7 @@ from softcount.estimators.average_members import (
 )
 from softcount.estimators.filling import arrow_of
 from softcount.estimators.result_frames import arrow_table, as_frame, frame_library
-from softcount.estimators.row_by_row import row_by_row, rows_here
+from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import AveragedAnswer
 from softcount.networks.edge_strength import evidence_weights
 from softcount.numerics.logspace import log_sum_exp, softmax_rows
@@ -89,7 +89,7 @@ class ModelAverage:
         """The log-density of each row: of the weighted sum of the members' densities."""
         return np.asarray(log_sum_exp(self._log_weights + self._each(lambda member: member.model.score_samples(X)), 1))
 
-    @rows_here
+    @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """Without y the mean log-density of a row; with y the share of rows whose class is predicted."""
         if y is None:

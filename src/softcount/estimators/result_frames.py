@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.families import Family
+from softcount.families import FAMILIES, Family
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.fitted_net import FittedNet
 from softcount.table.schema import Key
@@ -96,7 +96,7 @@ class ResultFrames:
 def kinds_of(fitted: Fitted | FittedNet) -> dict[Key, Any]:
     """Column or block -> what `kinds` takes for it: a family by its name, or itself where it has settings."""
     found = node_families(fitted) if isinstance(fitted, FittedNet) else _leaf_families(fitted)
-    said = {key: family if isinstance(family, str) else family.as_kind() for key, family in found.items()}
+    said = {key: family.as_kind() for key, family in found.items()}
     named = {column for key in said for column in _columns(key)}
     left = {spec.key: "ignore" for spec in fitted.schema.fields if spec.key not in named}
     order = [spec.key for spec in fitted.schema.fields]
@@ -112,17 +112,17 @@ def _leaf_families(fitted: Fitted) -> dict[Key, Family]:
     return {leaf.key: leaf.family for leaf in fitted.model.leaves if leaf.columns}
 
 
-def node_families(fitted: FittedNet) -> dict[Key, Any]:
+def node_families(fitted: FittedNet) -> dict[Key, Family]:
     """The family of every node that is a column; numbers that were cut or follow others are normal by themselves."""
     net = fitted.net
     lines = [node.key for node in net.each if node.family.number_parents]
-    own: dict[Key, Any] = {node.key: node.family for node in net.each if node.columns}
-    return own | dict.fromkeys([*net.cuts, *lines], "normal")
+    own = {node.key: node.family for node in net.each if node.columns}
+    return own | dict.fromkeys([*net.cuts, *lines], FAMILIES["normal"]())
 
 
 def _schema_lines(fitted: Fitted | FittedNet) -> list[dict[str, Any]]:
     families = node_families(fitted) if isinstance(fitted, FittedNet) else _leaf_families(fitted)
-    told = {key: family if isinstance(family, str) else family.title for key, family in families.items()}
+    told = {key: family.title for key, family in families.items()}
     if isinstance(fitted, FittedNet):
         told |= {key: f"cut into {len(edges) + 1} intervals" for key, edges in fitted.net.cuts.items()}
     titles = {column: title for key, title in told.items() for column in _columns(key)}

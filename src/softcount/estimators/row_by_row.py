@@ -37,7 +37,7 @@ def row_by_row(method: Method) -> Method:
     return cast(Method, asked)
 
 
-def rows_here(method: Method) -> Method:
+def needs_all_rows(method: Method) -> Method:
     """A method whose answer is of all rows together: those in the frame of an engine are to be brought first."""
 
     @wraps(method)

@@ -105,7 +105,7 @@ def fold_models(
     Of rows on other machines one pass counts all folds. Where something is hidden there is None: EM of every fold is
     for rows that are here. A row of some weight is in one fold there.
     """
-    here = runner.rows_here
+    here = runner.keeps_rows
     if split.repeats is None and table.has_weights and here:
         split = replace(split, repeats=Repeats.of(table.weights))
     tally, settled, counted, rows = _tallied(table, plan, runner, split, classes)

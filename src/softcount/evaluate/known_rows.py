@@ -45,7 +45,7 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     A long table is read once and never held. `classes` are those of labels that are given as codes. Of rows on other
     machines those that were chosen are brought here: the same as of a table here.
     """
-    if not runner.rows_here:
+    if not runner.keeps_rows:
         return _known_there(fitted, table, runner)
     found = _Drawn(fitted.schema, _usual_words(fitted))
     for chunk in table.chunks(runner.map):

@@ -32,8 +32,8 @@ class Runner(Protocol):
     n_jobs: int
     shares_memory: bool
     """Whether what work changes is changed for all, as the levels that a table has met."""
-    rows_here: bool
-    """Whether rows are kept by this process, and not where workers are."""
+    keeps_rows: bool
+    """Whether it keeps rows in this process, and not where workers are."""
     spill: Spill
     """Where rows are kept between passes."""
 
@@ -61,7 +61,7 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
 class InThisProcess:
     """What runners have in common that keep rows in this process."""
 
-    rows_here = True
+    keeps_rows = True
 
     def encoded(self: Runner, table: Table) -> Rows:
         """All rows of a table as its chunks."""

@@ -33,7 +33,7 @@ class WorkersEngine(ABC):
 
     n_jobs = 1
     shares_memory = False
-    rows_here = False
+    keeps_rows = False
     shares_disk = False
     """Whether the workers of a host share what they encode."""
     name = "the engine"
