@@ -2,7 +2,7 @@
 Rows that fit nowhere
 =====================
 
-Bicycles that surprise the model, and the cells that do it. No unit matters: surprise is in nats beyond what is usual.
+Bicycles of low density under the model, and the cells that cause it. Units do not matter.
 """
 
 import softcount as sc

@@ -229,11 +229,11 @@ def test_the_score_is_the_surprise_less_what_is_usual(example):
         assert measured.log_density[i] == pytest.approx(oracle.log_sum(joints), rel=1e-9, abs=1e-9)
         if one_by_one(example) or example.family.name == "binomial" or (example.family.block and None in row):
             continue
-        members = oracle.posterior(joints)
+        expected = oracle.posterior(joints) if example.family.counted else shares
         usual = -math.fsum(share * math.log(share) for share in shares)
         for key in example.keys:
             if example.leaf_cells([row], key)[0] is not None:
-                usual += float(np.dot(members, example.family.entropy(model.params[key])))
+                usual += float(np.dot(expected, example.family.entropy(model.params[key])))
         assert measured.score[i] == pytest.approx(-oracle.log_sum(joints) - usual, rel=1e-8, abs=1e-8)
 
 
@@ -285,10 +285,28 @@ def test_a_planted_odd_row_is_first_and_its_odd_column_is_the_first_reason():
 
 
 def test_rows_score_nothing_on_average_but_for_what_they_are_unsure_of():
-    table = shapes()[["length", "price", "colour"]]
+    table = shapes()[["length", "price", "colour"]].dropna()
     mixture = mixture_of(table, kinds={"price": "lognormal"}, estimate="ml", tol=1e-12)
     unsure = np.mean(mixture.membership_entropy(table)["entropy"])
     assert mixture.anomaly_score(table).mean() == pytest.approx(-unsure, abs=1e-4)
+
+
+@pytest.mark.parametrize("kinds", [None, {("x", "y"): "multinormal"}])
+@pytest.mark.parametrize("estimate", ["mean", "predictive"])
+def test_complete_rows_rank_by_log_density_even_if_outliers_form_a_wide_class(kinds, estimate):
+    """A class of its own for the outliers must not make them usual."""
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(size=(190, 2)), rng.normal(0.0, [40.0, 1.0], size=(10, 2))
+    table = pd.DataFrame(np.concatenate([near, far]), columns=["x", "y"])
+    mixture = sc.Mixture(2, kinds=kinds, estimate=estimate, random_state=0).fit(table)
+    density, lines = mixture.score_samples(table), arrow(mixture.anomalies(table, 10)).to_pylist()
+    order = np.argsort(density, kind="stable")
+    assert np.argsort(-mixture.anomaly_score(table), kind="stable").tolist() == order.tolist()
+    assert [line["row"] for line in lines] == order[:10].tolist()
+    assert np.mean(order[:10] >= 190) >= 0.8
+    assert all(line["reason"] == "x" for line in lines if abs(table["x"][line["row"]]) > 10)
+    for line in lines:
+        assert sum(reason["surprise"] for reason in line["reasons"]) == pytest.approx(line["score"], abs=1e-9)
 
 
 @pytest.mark.parametrize("estimate", ["ml", "predictive"])

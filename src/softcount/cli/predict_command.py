@@ -55,7 +55,7 @@ the rest of each row: a level with its probabilities, or the expected value of a
 @options.model_argument
 @options.data_argument
 @click.option("--of", "of", metavar="NODE", help="The node of a network to predict.  [default: its class]")
-@click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats more surprising than is usual.")
+@click.option("--anomaly", is_flag=True, help="Add how odd each row is: nats of log-density below the usual.")
 @decision_options
 @sequence_form
 @options.format_options(document=True)

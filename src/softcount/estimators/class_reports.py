@@ -68,9 +68,10 @@ class ClassReports(ResultFrames):
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
 
-        The score is how many nats more surprising the row is than is usual in its class; the reasons add up to it
-        exactly, `(class)` being that the class is rare. A missing cell adds 0, and no unit matters. `reason` is the
-        first of them. A row that is impossible under every class has an infinite score.
+        The score is how many nats the log-density of the row is below the usual one, so complete rows are ranked by
+        `score_samples`, lowest first. The reasons add up to the score exactly; `(class)` is that the class is rare. A
+        missing cell adds 0, and the units of a column do not matter. `reason` is the largest of them. A row that is
+        impossible under every class has an infinite score.
         """
         refuse_fraction("n, the number of rows,", n, 0)
         sorting = self._answer(X, sort_rows, 0, int(n))
@@ -80,7 +81,7 @@ class ClassReports(ResultFrames):
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
-        """How many nats more surprising each row is than is usual in its class: the score that `anomalies` ranks by."""
+        """How many nats the log-density of each row is below the usual one: the score that `anomalies` ranks by."""
         return self._answer(X, anomaly_scores)
 
     @row_by_row

@@ -160,24 +160,30 @@ class Answering(Capabilities):
         return np.ravel(self._core.features(column, setting).sum(axis=1)).astype(np.float64)
 
     def usual(
-        self, column: Any, params: Params, setting: Setting, members: np.ndarray, average: np.ndarray
+        self, column: Any, params: Params, setting: Setting, weights: np.ndarray, average: np.ndarray
     ) -> np.ndarray:
-        """How surprising what each row holds is in its groups, from private parameters and `average_surprise`."""
+        """The entropy of the cells that each row holds, averaged over the groups by (rows x groups) weights.
+
+        Takes private parameters and their `average_surprise`.
+        """
         if self.counted:
-            return np.asarray(self.sizes(column, setting) * (members @ average))
+            return np.asarray(self.sizes(column, setting) * (weights @ average))
         there = self.there(column, params, setting)
         if there is not None:
-            return np.where(there, members @ average, 0.0)
-        out = np.zeros(len(members))
+            return np.where(there, weights @ average, 0.0)
+        out = np.zeros(len(weights))
         for rows, present in patterns(self.present(column)):
             if present.any():
-                out[rows] = members[rows] @ self.average_surprise(params, setting, present)
+                out[rows] = weights[rows] @ self.average_surprise(params, setting, present)
         return out
 
     def surprise_by_column(
-        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray
+        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
     ) -> np.ndarray | None:
-        """(rows x columns) surprise of a block beyond what is usual, from private parameters; None: it is one."""
+        """(rows x columns) surprise of a block beyond what is usual, from private parameters; None: it is one.
+
+        The density is averaged over the groups by `members`, what is usual by `expected`.
+        """
         return None
 
     # -- words

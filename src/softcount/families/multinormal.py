@@ -420,10 +420,13 @@ class Multinormal(Family):
         return np.asarray(self.entropy(part) - np.log(setting.scale[keep]).sum())
 
     def surprise_by_column(
-        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray
+        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
     ) -> np.ndarray | None:
         """The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns, each of
         which is 1 on average: a column adds what it has more of. Below 0 it is what the others lead one to expect.
+
+        A column also adds the log of its standard deviation in the row's groups less that in the expected ones. The
+        rest of the entropy belongs to the correlations and is divided equally.
         """
         moved = (column - setting.anchor) * setting.scale
         out = np.zeros(column.shape)
@@ -434,6 +437,10 @@ class Multinormal(Family):
                     members[rows, g, None] * _excess(_distances(moved[cells], params, g, present), params, g)
                     for g in range(members.shape[1])
                 )
+                variances = np.diagonal(params["covariance"], axis1=1, axis2=2)[:, present]
+                wide = 0.5 * np.log(variances)
+                rest = self.average_surprise(params, setting, present) - wide.sum(axis=1)
+                out[cells] += (members - expected)[rows] @ (wide + rest[:, None] / present.sum())
         return out
 
 

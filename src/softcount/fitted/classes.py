@@ -204,7 +204,7 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
-    """How much more surprising each row is than is usual in its class, in nats; infinite where it is impossible."""
+    """How much lower the log-density of each row is than is usual, in nats; infinite if the row is impossible."""
     meter = SurpriseMeter.of(fitted)
 
     def work(task: Callable[[], Chunk]) -> list[np.ndarray]:

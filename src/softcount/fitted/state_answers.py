@@ -48,18 +48,18 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
     """How many nats less likely each step is, after those before it, than is usual: by column, and by its state.
 
     With r the states' probabilities up to the step and f those foretold, the step's surprise splits exactly into
-    KL(r || f) and what each column adds in its states; from each, what is usual of it is taken away.
+    KL(r || f) and what each column adds in its states; from each, its entropy averaged over f is subtracted.
     """
     members, _ = fitted.filtered(part)
     foretold = fitted.foretold(part, members)
     with np.errstate(divide="ignore", invalid="ignore"):
         rare = np.where(members > 0, xlogy(members, members) - xlogy(members, foretold), 0.0).sum(axis=1)
     found: dict[Any, np.ndarray] = {STATE: rare - entr(foretold).sum(axis=1)}
-    shown = members @ fitted.chain.sharing
+    shown, expected = members @ fitted.chain.sharing, foretold @ fitted.chain.sharing
     scores = fitted.chain.star.score_parts(fitted.compiled.emissions, part.rows)
     for leaf in fitted.chain.leaves:
         column = fitted.chain.star.column(leaf, chunk)
-        found |= meter.reasons_of(leaf, column, scores[leaf.key], shown)
+        found |= meter.reasons_of(leaf, column, scores[leaf.key], shown, expected)
     return found
 
 

@@ -4,9 +4,10 @@ With r the row's memberships, its log-density splits exactly:
 
     -log p(x) = KL(r || shares) + sum over columns of sum_g r_g * -log p_g(x_j)
 
-A column's *surprise* is its part less what is usual for it in the row's classes, the entropy of its distribution there;
-the class's is KL(r || shares) less the entropy of the shares, large where the class is rare. The *score* of a row is
-the sum of these, in nats: about 0 for an ordinary row. A missing cell adds nothing, and no unit changes anything.
+A column's *surprise* is its part less the entropy of its distribution averaged over the class shares; the class's is
+KL(r || shares) less the entropy of the shares, large for a rare class. The *score* of a row is the sum of these, in
+nats: about 0 for an ordinary row. The subtracted terms are the same for all complete rows, so these rank by their
+log-density. A missing cell adds nothing, and the units of a column do not matter.
 """
 
 from __future__ import annotations
@@ -81,41 +82,53 @@ class SurpriseMeter:
         parts: dict[Key, np.ndarray] = {ROOT: np.where(members > 0, rare, 0.0).sum(axis=1) - self._usual_class}
         scores = star.score_parts(self.compiled, ready)
         for leaf in star.leaves:
-            parts |= self.reasons_of(leaf, columns[leaf.key], scores[leaf.key], members)
+            parts |= self.reasons_of(leaf, columns[leaf.key], scores[leaf.key], members, shares)
         return parts
 
-    def reasons_of(self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray) -> dict[Key, np.ndarray]:
-        """A leaf's part of the score, or those of its columns."""
+    def reasons_of(
+        self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray, expected: np.ndarray
+    ) -> dict[Key, np.ndarray]:
+        """A leaf's part of the score, or those of its columns; `expected` are the class probabilities before the row.
+
+        They have the shape of `members`, or of one row of it.
+        """
         params = self.fitted.estimates[leaf.key]
-        each = leaf.family.surprise_by_column(column, params, leaf.setting, members)
+        expected = np.broadcast_to(expected, members.shape)
+        each = leaf.family.surprise_by_column(column, params, leaf.setting, members, expected)
         if each is not None:
             return {name: part for name, part in zip(leaf.columns, each.T, strict=True)}
         density = scores + np.reshape(leaf.family.own_base(column), (-1, 1))
         with np.errstate(invalid="ignore"):
             held = np.where(members > 0, members * density, 0.0).sum(axis=1)
-        return {leaf.key: -held - self._usual_leaf(leaf, column, members)}
+        return {leaf.key: -held - self._usual_leaf(leaf, column, members, expected)}
 
     def _columns(self, chunk: Chunk) -> dict[Any, Any]:
         return {leaf.key: self.fitted.model.column(leaf, chunk) for leaf in self.fitted.model.leaves}
 
     def _usual_of(self, columns: dict[Any, Any], members: np.ndarray) -> Any:
-        """What is usual for each row in its classes: of single cells in one product, of blocks and texts one by one."""
+        """The usual surprise of the cells that each row holds: single cells in one product, blocks one by one."""
+        expected = np.broadcast_to(self.fitted.shares, members.shape)
         there, average, rest = [], [], []
         for leaf in self.fitted.model.leaves:
             cells = leaf.family.there(columns[leaf.key], self.fitted.estimates[leaf.key], leaf.setting)
             if cells is None:
-                rest.append(self._usual_leaf(leaf, columns[leaf.key], members))
+                rest.append(self._usual_leaf(leaf, columns[leaf.key], members, expected))
             else:
                 there.append(cells)
                 average.append(self.usual[leaf.key])
         single: Any = 0.0
         if there:
-            single = (members * (np.stack(there, axis=1).astype(np.float64) @ np.stack(average))).sum(axis=1)
+            single = np.stack(there, axis=1).astype(np.float64) @ (np.stack(average) @ self.fitted.shares)
         return sum(rest, single)
 
-    def _usual_leaf(self, leaf: Node, column: Any, members: np.ndarray) -> np.ndarray:
+    def _usual_leaf(self, leaf: Node, column: Any, members: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        """The entropy of a leaf averaged over the expected classes; of words or counts, over the row's own classes.
+
+        The number of words is not modelled, so a long text of a class with many words would otherwise seem odd.
+        """
         params = self.fitted.estimates[leaf.key]
-        return leaf.family.usual(column, params, leaf.setting, members, self.usual[leaf.key])
+        weights = members if leaf.family.counted else expected
+        return leaf.family.usual(column, params, leaf.setting, weights, self.usual[leaf.key])
 
 
 def tiles(chunk: Chunk) -> Iterator[Chunk]:

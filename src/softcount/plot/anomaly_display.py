@@ -28,7 +28,7 @@ class AnomalyDisplay(Display):
         for text in said:
             text.set_in_layout(False)  # long reasons must not squeeze the bars away
         ax.margins(x=0.8)
-        ax.set(xlabel="nats more surprising than is usual", title="Rows that fit worst")
+        ax.set(xlabel="nats of log-density below the usual", title="Rows that fit worst")
 
 
 def _said(reasons: list[dict[str, Any]]) -> str:

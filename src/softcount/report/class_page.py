@@ -121,7 +121,7 @@ def _add_odd(page: Page, fitted: Fitted, found: SortedRows) -> None:
     if not found.sorting.anomalies:
         return
     names = class_names(fitted)
-    page.heading("Rows that fit worst (score: nats more surprising than is usual in their class)")
+    page.heading("Rows that fit worst (score: nats of log-density below the usual)")
     rows = [
         (
             str(odd.row + 1),

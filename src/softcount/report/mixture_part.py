@@ -281,7 +281,7 @@ def add_anomalies(page: Page, sorting: SortedTable, names: Sequence[str]) -> Non
         for x in odd
     ]  # fmt: skip
     page.heading("Rows that fit worst", level=2)
-    page.line("score: nats more surprising than is usual in their class")
+    page.line("score: how many nats the log-density of the row is below the usual one")
     page.grid(("row", "score", "likeliest", "because"), rows, right=("row", "score"))
 
 
