@@ -27,7 +27,7 @@ def people(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 def counted(frame: pd.DataFrame, y: np.ndarray, column: str, imagined=0.0) -> np.ndarray:
     """(classes x levels) counts in a plain loop, on top of the imagined ones."""
-    counts = np.zeros((2, len(LEVELS[column]))) + np.asarray(imagined)
+    counts = np.zeros((max(y) + 1, len(LEVELS[column]))) + np.asarray(imagined)
     for value, g in zip(frame[column], y, strict=True):
         counts[g, LEVELS[column].index(value)] += 1
     return counts
@@ -100,6 +100,17 @@ def test_a_beta_counts_successes_first():
     )
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_beta_with_one_value_per_class_is_that_of_each_class(classes):
+    frame, y = people()
+    y = np.arange(len(frame)) % 3 if classes == 3 else y
+    alpha, beta = [5.0, 1.0, 2.0][:classes], [3.0, 20.0, 7.0][:classes]
+    model = sc.NaiveBayes(prior={"rich": sc.Beta(alpha, beta)}).fit(frame, y)
+    wanted = shares(counted(frame, y, "rich") + np.stack([beta, alpha], axis=1))
+    np.testing.assert_allclose(model.params_["rich"]["probability"], wanted, rtol=1e-14)
+    model.influence()
+
+
 def test_a_dirichlet_in_order_and_by_name():
     frame, y = people()
     wanted = shares(counted(frame, y, "colour", [3, 2, 7]))
@@ -134,6 +145,11 @@ def test_columns_without_a_prior_of_their_own_have_laplace():
         ({"colour": sc.Beta(1, 1)}, "'colour' has 3 levels"),
         ({"shape": sc.Beta(1, 1)}, "'shape'"),
         ({"size": sc.Beta(1, 1)}, "normal"),
+        ({"rich": sc.Beta([1, 2, 3], [1, 2, 3])}, r"'rich' has 2 groups, but its prior counts are of shape \(3, 2\)"),
+        (
+            {"size": sc.NormalInverseChi2([0, 1], 1, 1, 1)},
+            "'size' is normal; only categorical columns take a prior of each class",
+        ),
         (-1.0, "0 or more"),
         ("jeffries", "'jeffries' is not known"),
     ],

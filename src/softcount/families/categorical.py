@@ -32,7 +32,7 @@ def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> 
     if isinstance(prior, Beta):
         if levels != 2:
             raise DataError(f"column {setting.keys[0]!r} has {levels} levels; a Beta prior is for two. Use Dirichlet.")
-        return np.array([prior.beta, prior.alpha], dtype=np.float64)
+        prior = Dirichlet(np.stack([prior.beta, prior.alpha], axis=-1))  # the classes first, if there is one for each
     if isinstance(prior, Dirichlet):
         return _named(prior, setting, levels)
     return np.full(levels, scalar_prior(prior, family, levels, setting.groups))
@@ -42,7 +42,7 @@ def _named(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:
     alpha = np.asarray(prior.alpha, dtype=np.float64)
     if alpha.shape[:-1] not in ((), (1,), (setting.groups,)):
         raise DataError(
-            f"column {setting.keys[0]!r} has {setting.groups} groups, but its Dirichlet prior is of shape "
+            f"column {setting.keys[0]!r} has {setting.groups} groups, but its prior counts are of shape "
             f"{alpha.shape}. Give one line of numbers for all groups, or one for each."
         )
     if prior.levels is not None:

@@ -19,6 +19,8 @@ from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Setting
 from softcount.families import Params as Own
 from softcount.numerics.twofold import Twofold, stack
+from softcount.priors import Dirichlet, Expert
+from softcount.priors.distribution import Distribution
 from softcount.records import dataclass
 from softcount.table.schema import Key
 
@@ -365,6 +367,12 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
     """One node's hyperparameters; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
         prior = best_evidence(node, stats)
+    counted = isinstance(node.family, Categorical) or isinstance(prior, Dirichlet | Expert)
+    if isinstance(prior, Distribution) and prior.by_group and not counted:
+        raise DataError(
+            f"column {node.key!r} is {node.family.name}; only categorical columns take a prior of each class. "
+            f"Give one {type(prior).__name__} for all classes."
+        )
     if node.family.alone:
         return node.family.hyper(prior, stats, node.setting)
     hyper = node.family.hyper(prior, stats.spread(1), node.setting)
