@@ -9,7 +9,7 @@ from scipy import sparse
 
 import softcount as sc
 from small_tables import KINDS, fruit, mixture, naive, numbers, refused, with_cell
-from softcount.errors import DataError
+from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 
 FRAME, LABELS = fruit()
@@ -237,6 +237,47 @@ def test_labels_that_are_measurements_are_refused_by_row(kind):
         "column": lambda: naive().fit(FRAME.assign(t=y), "t"),
     }
     refused(ask[kind], "row 10", "0.25", "classes")
+
+
+@pytest.mark.parametrize("make", [sc.NaiveBayes, sc.Classifier, sc.AveragedStars, sc.BayesNet, sc.Mixture])
+def test_a_numeric_target_is_refused_by_its_name_and_its_remedy(make):
+    months = np.r_[np.arange(21), np.arange(39) % 21]
+    said = ("column 'months' holds numbers", "21 different whole", "not supported", "{'months': 'categorical'}")
+    refused(lambda: make().fit(FRAME.assign(months=months), "months"), *said)
+    refused(lambda: make().fit(FRAME.assign(size=FRAME["size"]), "size"), "column 'size' holds numbers", "row 1 holds")
+
+
+def test_a_numeric_target_is_fitted_if_its_owner_insists():
+    rounded = FRAME.assign(size=FRAME["size"].round(1))
+    model = naive(kinds={"size": "categorical"}).fit(rounded, "size")
+    assert len(model.classes_) == rounded["size"].nunique() > 20
+    assert 0 < model.score(rounded, "size") < 1
+
+
+def test_labels_are_whole_numbers_of_few_values_or_codes():
+    prices = 1_000 * (np.arange(60) % 30)
+    refused(lambda: naive().fit(FRAME, prices), "y holds 30 different whole numbers, from 0 to 29000", "as text")
+    assert len(naive().fit(FRAME, np.arange(60) % 20 + 1990).classes_) == 20
+    with pytest.warns(DataWarning, match="y holds the whole numbers 0 to 29: every number is a class"):
+        assert len(naive().fit(FRAME, np.arange(60) % 30).classes_) == 30
+    assert mixture().fit(FRAME, prices).n_features_in_ == 3  # a complete y is not used
+
+
+def test_a_numeric_target_that_begins_with_few_values_is_refused_after_the_pass(tmp_path, monkeypatch):
+    from softcount.sources import csv_file
+
+    monkeypatch.setattr(csv_file, "LOOK_ROWS", 50)
+    monkeypatch.setattr(csv_file, "LOOK_RUN", 50)
+    pd.DataFrame({"x": np.arange(200) % 7, "y": np.r_[np.zeros(100, int), np.arange(100)]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    refused(lambda: sc.NaiveBayes().fit(tmp_path / "t.csv", "y"), "column 'y' holds numbers", r"\(100 different whole numbers\),")
+
+
+def test_prices_with_a_currency_are_a_numeric_target(tmp_path):
+    lines = [f'{row % 3},"${1000 + 37 * row:,}"' for row in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,price", *lines]))
+    refused(lambda: sc.NaiveBayes().fit(tmp_path / "t.csv", "price"), "column 'price' holds numbers", "60 different")
 
 
 def test_infinite_labels_are_refused_by_row():

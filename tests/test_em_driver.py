@@ -142,3 +142,18 @@ def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
     assert cut.interrupted and not cut.converged and not whole.interrupted
     assert cut.trace == whole.trace[: len(cut.trace)] and len(cut.trace) == 5
     assert cut.objective == cut.trace[-1]
+
+
+def test_an_interrupt_ends_cross_validation() -> None:
+    from softcount.evaluate.scores import cross_validate
+    from softcount.learn.plan import Plan
+    from softcount.run.threads import Threads
+    from softcount.table import open_table
+
+    def stopped(start: int, of: int, iteration: int, objective: float) -> None:
+        raise KeyboardInterrupt
+
+    frame, labels = fruit()
+    table = open_table(frame.assign(y=np.where(np.arange(60) % 3 == 0, None, labels)), target="y")
+    with Threads(1) as threads, pytest.raises(KeyboardInterrupt):
+        cross_validate(table, Plan(target="y", watch=stopped), threads)

@@ -67,6 +67,7 @@ def test_the_same_as_data(table: Path) -> None:
     [
         (("--target", "wrd"), 3, "has no column 'wrd'.\n  Did you mean 'word'?"),
         ((*TARGET, "--folds", 50), 3, "no class has 50 rows or more"),
+        (("--target", "x"), 3, "column 'x' holds numbers (row 1 holds"),
         ((*TARGET, "--json", "--plot", "-"), 2, "cannot both"),
     ],
 )

@@ -230,7 +230,7 @@ def test_whole_labels_of_a_file_are_whole_numbers(tmp_path: Path) -> None:
 
 def test_a_continuous_target_is_refused(tmp_path: Path) -> None:
     columns = {"x": [1, 2, 1, 2], "y": [1.5, 2.0, 3.0, 4.0]}
-    with pytest.raises(DataError, match=r"Unknown label type: continuous.*'y', row 1 holds 1\.5"):
+    with pytest.raises(DataError, match=r"column 'y' holds numbers \(row 1 holds 1\.5\)"):
         read(columns, target="y")
 
 

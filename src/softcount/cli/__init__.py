@@ -111,9 +111,10 @@ class LazyGroup(click.Group):
         from softcount.cli.outputs import ready_streams
         from softcount.numerics.blas_room import reserve_room
         from softcount.remedies import in_shell
+        from softcount.run.progress import interrupts_end
 
         reserve_room()
-        with in_shell(), ready_streams():
+        with in_shell(), ready_streams(), interrupts_end():
             super().invoke(ctx)
 
 

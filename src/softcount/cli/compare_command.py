@@ -22,15 +22,12 @@ Tried are naive Bayes with numbers as they are, cut and under kernels, with a we
 of columns; averaged one-dependence stars; a mixture for every class; what lies between naive Bayes and logistic
 regression; the classifier that decides for itself; scikit-learn's logistic regression and gradient boosting. All learn
 from the same rows and are asked for the same others: five folds, or above 15,000 rows a third held out once.
-Rows without a class are left out.
-
-A target of more than 20 different numbers is predicted as a number: by a mixture of lines with an interval of 90 %,
-beside scikit-learn's ridge and support vector regression."""
+Rows without a class are left out."""
 
 
 @click.command("compare", epilog=EPILOG, short_help="Set classifiers side by side on a table.")
 @options.data_argument
-@click.option("--target", required=True, metavar="COL", help="The column that holds the classes, or a number.")
+@click.option("--target", required=True, metavar="COL", help="The column that holds the classes.")
 @options.kind_option
 @click.option("--curve", is_flag=True, help="Learn from ever more of the rows, too.")
 @click.option("--plot", metavar="FILE", help="Write the learning curves as SVG (- is standard output).")
@@ -55,7 +52,6 @@ def command(  # noqa: PLR0913 - one for each option
     from softcount.cli.outputs import STANDARD, check_plot, progress, put_answer, put_bytes
     from softcount.errors import DataError
     from softcount.estimators.comparison import compared
-    from softcount.estimators.number_comparison import NumberComparison
     from softcount.report import comparison_page as pages
 
     check_plot(plot, data, json_wanted)
@@ -65,18 +61,11 @@ def command(  # noqa: PLR0913 - one for each option
         if target not in names:
             raise DataError(f"--target: {data} has no column {target!r}.\n  {suggestion(target, names)}")
         found = compared(table, names[target], kinds, curve or plot is not None, folds, seed, tell)
-    if isinstance(found, NumberComparison):
-        numbers = found
-        put_answer(
-            lambda: pages.number_document(numbers, target), lambda: pages.number_page(numbers, target), json_wanted
-        )
-        return
-    classes = found
     if plot is not None and found.curves is not None:
         put_bytes(found.curves.svg().encode(), plot)
     if plot != STANDARD:
         put_answer(
-            lambda: pages.comparison_document(classes, target),
-            lambda: pages.comparison_page(classes, target, plot),
+            lambda: pages.comparison_document(found, target),
+            lambda: pages.comparison_page(found, target, plot),
             json_wanted,
         )

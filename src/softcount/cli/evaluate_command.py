@@ -156,7 +156,7 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
     import numpy as np
 
     from softcount.cli.named_columns import suggestion
-    from softcount.table import open_table
+    from softcount.table import open_table, read_labels
 
     weight, keys = request.weight, table.source.keys
     for option, column in (("--target", target), ("--weight", weight)):
@@ -164,10 +164,10 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
             hint = suggestion(str(column), map(str, keys))
             raise DataError(f"{option}: {request.data} has no column {column!r}.\n  {hint}")
     missing = request.form.words(table.schema.missing)
-    labels = open_table(table.source, target=target, missing=missing).labels()
+    labels = read_labels(table.source, target, missing)
     if weight is None:
         return labels, None
-    side = open_table(table.source, target=target, weight=weight, missing=missing)
+    side = open_table(table.source, target=target, weight=weight, missing=missing, kinds={target: "categorical"})
     return labels, np.concatenate([part for _, part in side.weights() if part is not None])
 
 

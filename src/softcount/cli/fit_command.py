@@ -19,6 +19,7 @@ import click
 from softcount.cli import WORDS, network_options, options, sequence_options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
+from softcount.run.progress import interrupts_end
 from softcount.sources.addresses import without_password
 
 if TYPE_CHECKING:
@@ -395,7 +396,8 @@ def interruptible() -> Iterator[None]:
 
     _answer(numbers, keep)
     try:
-        yield
+        with interrupts_end(False):
+            yield
     finally:
         _answer(numbers, signal.default_int_handler)
 

@@ -138,7 +138,7 @@ def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRo
 def labels_of(fitted: Fitted, table: Table, form: InputFormat) -> np.ndarray | None:
     """The places of the rows' classes, where the table holds the target."""
     from softcount.evaluate.judge import as_named, label_places
-    from softcount.table import open_table
+    from softcount.table import read_labels
 
     if (
         fitted.classes is None
@@ -147,5 +147,5 @@ def labels_of(fitted: Fitted, table: Table, form: InputFormat) -> np.ndarray | N
     ):
         return None
     missing = form.missing or fitted.schema.missing
-    labels = open_table(table.source, target=fitted.target, missing=missing).labels()
+    labels = read_labels(table.source, fitted.target, missing)
     return label_places(as_named(labels, fitted.names), fitted.names)

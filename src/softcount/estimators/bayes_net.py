@@ -43,7 +43,7 @@ from softcount.networks.network import Network
 from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
 from softcount.sources.frames import is_missing
-from softcount.table import Table, open_table
+from softcount.table import Table, open_table, refuse_many_numbers
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind
 
@@ -119,6 +119,8 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         column = y if isinstance(y, str) and inputs.is_table(X) else None
         weights = inputs.weights_of(sample_weight, data)
         classes, codes = (None, None) if y is None or column else inputs.labels_with_weight(y, data, weights)
+        if classes is not None:
+            refuse_many_numbers(classes)
         data, weights, codes = inputs.without_zeros(data, weights, codes)
         declared = read_kinds(self.kinds)
         if declared.auto or declared.all_auto:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
-from softcount.estimators.number_comparison import NumberComparison, compared_numbers
 from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
@@ -22,9 +20,9 @@ from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.records import dataclass
-from softcount.run.progress import Tell, keep_quiet
+from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.run.threads import Threads
-from softcount.sources.frames import is_missing, refuse_elsewhere
+from softcount.sources.frames import refuse_elsewhere
 from softcount.table.schema import MISSING, Schema
 
 FOLDS = 5
@@ -32,8 +30,6 @@ MANY_ROWS = 15_000
 """Rows above which a third is held out once: its standard errors are small, and everything is fitted once."""
 MOST_ROWS = 100_000
 """Rows that are compared on; of more, some are drawn."""
-FEW_VALUES = 20
-"""Different numbers up to which a target is of classes."""
 MOST_CLASSES = 100
 """Classes beyond which a target is more likely a number or a name."""
 
@@ -110,7 +106,7 @@ def compare(
     curve: bool = False,
     folds: int | None = None,
     random_state: int = 0,
-) -> Comparison | NumberComparison:
+) -> Comparison:
     """Naive Bayes and what else tells classes, side by side on the same rows held out.
 
     `X` and `y` are as `fit` takes them. Tried are naive Bayes with numbers as they are, cut and under kernels, with a
@@ -118,9 +114,6 @@ def compare(
     naive Bayes and logistic regression; `Classifier`; scikit-learn's logistic regression and gradient boosting. Above
     15,000 rows one third is held out once, else there are five `folds`; of more than 100,000 rows some are drawn. With
     `curve` everything is also learned from ever more of the rows.
-
-    Where `y` holds more than 20 different numbers it is a number that is predicted: by a mixture of lines, beside
-    ridge and support vector regression. To have classes in spite of that, give them as text.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -133,22 +126,15 @@ def compare(
     return replace(compared(X, y, kinds, curve, folds, random_state), library=frame_library(X))
 
 
+@interrupts_end()
 def compared(  # noqa: PLR0913 - as the public function, which nobody watches
     X: Any, y: Any, kinds: Mapping[Any, Any] | None, curve: bool, folds: int | None, seed: int, tell: Tell = keep_quiet
-) -> Comparison | NumberComparison:
+) -> Comparison:
     """The same, telling how far it is."""
     if folds is not None:
         inputs.refuse_fraction("folds", folds, 2)
     kinds = _by_name(kinds)
     X, y = _opened(X, y)
-    values = numbers_in(y, X)
-    if values is not None:
-        if curve:
-            raise DataError("the target is a number, and learning curves are of classes. Leave out the curve.")
-        ignored = {**kinds, y: "ignore"} if isinstance(y, str) else kinds
-        table, _, schema, notes = _labelled(X, np.zeros(len(values), dtype=int), ignored)
-        notes = [note for note in notes if not note.startswith(f"column {y} is left out")]
-        return compared_numbers(table, schema, values, _still_there(kinds, schema), folds or FOLDS, seed, notes)
     table, names, schema, notes = _labelled(X, y, kinds)
     table, names, more = _fair(table, names, folds or FOLDS, seed)
     splits, how = _splits(table, folds, seed)
@@ -187,19 +173,6 @@ def _opened(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(y, str) and y not in map(str, inputs.known_columns(X)):
         raise DataError(f"there is no column {y!r} in X. It has {', '.join(map(str, inputs.known_columns(X)[:8]))}.")
     return X, y
-
-
-def numbers_in(y: Any, X: Any) -> np.ndarray | None:
-    """The target as numbers, NaN where unknown, where it holds many different ones; None where it is of classes."""
-    cells = inputs.column_of(X, y) if isinstance(y, str) else y
-    cells = cells.to_pylist() if hasattr(cells, "to_pylist") else cells
-    if np.ndim(cells) != 1:
-        return None  # refused where labels are read
-    cells = np.asarray(cells, dtype=object).tolist()
-    known = {cell for cell in cells if not is_missing(cell)}
-    if len(known) <= FEW_VALUES or any(isinstance(cell, bool) or not isinstance(cell, Real) for cell in known):
-        return None
-    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
 
 
 def _still_there(kinds: dict[Any, Any], schema: Schema) -> dict[Any, Any]:

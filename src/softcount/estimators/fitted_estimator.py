@@ -31,7 +31,7 @@ from softcount.models.declared import Declared, read_kinds
 from softcount.numerics.late_scipy import sparse
 from softcount.run.base import AtOnce
 from softcount.run.threads import Threads
-from softcount.table import Table, open_table
+from softcount.table import Table, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.names import apart
 from softcount.table.schema import Key
@@ -266,7 +266,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         column = self.fitted_.target if y is None and self.fitted_.target in keys else y
         if column is None:
             return None
-        labels = open_table(X, target=column).labels() if isinstance(column, str) else list(np.asarray(y, dtype=object))
+        labels = read_labels(X, column) if isinstance(column, str) else list(np.asarray(y, dtype=object))
         return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
 
     def save(self, path: Any) -> None:

@@ -28,7 +28,7 @@ from softcount.sources.frames import (
     refuse_elsewhere,
     text_column,
 )
-from softcount.table import Table, check_weights, code_labels, open_table
+from softcount.table import Table, check_weights, code_labels, open_table, read_labels
 from softcount.table.schema import Field, Key, Kind, Schema, with_usual
 
 Answer = TypeVar("Answer")
@@ -142,14 +142,14 @@ def rows_in(X: Any) -> int | None:
 def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
     """The place among these classes of each row's label, -1 where it has none; `y` may be a column of X."""
     labels = column_of(X, y) if isinstance(y, str) and is_table(X) else y
-    classes, codes = labels_of(labels, X)
+    classes, codes = labels_of(labels, X, decimals=True)
     places = {name: place for place, name in enumerate(names)}
     order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
     return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
 
 
-def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted classes and a code per row, after scikit-learn's checks."""
+def labels_of(y: Any, X: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted classes and a code per row, after scikit-learn's checks; numbers with decimals only if allowed."""
     rows = rows_in(X)
     if not any(hasattr(y, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
         y = y if isinstance(y, list) else np.asarray(y)
@@ -164,7 +164,7 @@ def labels_of(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
         raise DataError(f"y should be a 1d array, got an array of shape {shape} instead.")
     if sparse.issparse(y):
         raise DataError("y is sparse; give one label per row.")
-    classes, codes = code_labels(y)
+    classes, codes = code_labels(y, decimals)
     if rows is not None and len(codes) != rows:
         raise DataError(f"Found input variables with inconsistent numbers of samples: [{rows}, {len(codes)}]")
     return classes, codes
@@ -358,7 +358,7 @@ def column_of(X: Any, name: str) -> Any:
     if isinstance(X, Mapping):
         return X[name]
     if isinstance(X, Table):
-        return open_table(X, target=name).labels()
+        return read_labels(X, name)
     if not hasattr(X, "__getitem__"):
         raise DataError(f"give the labels themselves: column {name!r} cannot be taken from {type(X).__name__}.")
     column = X[name]

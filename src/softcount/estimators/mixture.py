@@ -33,7 +33,7 @@ from softcount.learn.user_params import shares_name, start_levels
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.progress import progress_on, starts_told
-from softcount.table import Table, check_weights, open_table
+from softcount.table import Table, check_weights, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind
 
 AUTO, AVERAGE = "auto", "average"
@@ -350,7 +350,10 @@ def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels
     names, codes = _without_sign(names, codes)
     if not names:
         return KnownLabels()
-    return KnownLabels(names, codes) if (codes < 0).any() else KnownLabels(notes=(NOT_USED,))
+    if not (codes < 0).any():
+        return KnownLabels(notes=(NOT_USED,))
+    refuse_many_numbers(names)
+    return KnownLabels(names, codes)
 
 
 def _without_sign(names: list[Any], codes: np.ndarray) -> tuple[list[Any], np.ndarray]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from softcount.counts import ROOT
 from softcount.errors import DataError, warn
@@ -41,8 +41,8 @@ from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declared import Declared
 from softcount.records import dataclass
 from softcount.sources.frames import engine_holding
-from softcount.table import Table, open_table, wording
-from softcount.table.schema import Key, Schema
+from softcount.table import Table, open_table, refuse_many_numbers, wording
+from softcount.table.schema import Key, Kind, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
@@ -173,11 +173,15 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         target = y if isinstance(y, str) and inputs.is_table(X) else None
         weights = inputs.weights_of(sample_weight, data)
         found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, weights)
+        if found is not None and not parts:
+            refuse_many_numbers(found)
         data, weights, codes = inputs.without_zeros(data, weights, codes)
         plan = self._class_plan(target)
         known = earlier or KnownColumns(self._forced(plan.declared, data, target))
         plan = replace(plan, declared=known.declared or plan.declared)
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
+        if earlier is not None and target is not None:
+            forced = {**forced, target: Kind.CATEGORICAL}  # the first rows settled what the target is
         opening = partial(
             open_table, data, kinds=forced, levels={**known.levels, **inputs.prior_levels(self.prior)},
             guessed=known.guessed, missing=self._missing(), target=target, labels=codes, weights=weights,
@@ -377,9 +381,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             y = inputs.column_of(X, y)
         inputs.refuse_gaps(y)
         inputs.refuse_other_labels(y, self.classes_)
-        if told is not None:
-            return float(np.average(told == np.asarray(y), weights=sample_weight))
-        return float(super().score(X, y, sample_weight))
+        told = self.predict(X) if told is None else told
+        check_consistent_length(y, told, sample_weight)
+        return float(np.average(told == np.asarray(y), weights=sample_weight))
 
     calibration_: Calibration | None = attribute(
         "calibration",

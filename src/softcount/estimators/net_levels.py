@@ -45,7 +45,7 @@ def _best_number(
         found[levels] = fit(build=replace(said, hidden={**known, key: levels}).build)
         tried[levels] = network_evidence(found[levels]) + lgamma(levels + 1)
         best = max(tried, key=tried.__getitem__)
-        if levels - best >= PATIENCE:
+        if levels - best >= PATIENCE or found[levels].interrupted:
             break
     return found[best], best, tried
 

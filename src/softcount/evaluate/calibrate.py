@@ -32,6 +32,7 @@ from softcount.learn.prepare import on_task
 from softcount.numerics.roots import crossing
 from softcount.records import dataclass
 from softcount.run.base import Runner
+from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
 
@@ -164,6 +165,7 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     return [learn(part) for part in parts]
 
 
+@interrupts_end()
 def held_out(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[HeldOut, list[str]] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.evaluate.column_densities import ColumnFit, Learn, ValueGrid, candidates
 from softcount.records import dataclass
-from softcount.run.progress import Tell, keep_quiet
+from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.table.chunk import Split
 
 FOLDS = 5
@@ -64,6 +64,7 @@ class DensityRanking:
         return self.densities[0]
 
 
+@interrupts_end()
 def rank_densities(values: Any, by: Any = None, seed: int = 0, tell: Tell = keep_quiet) -> DensityRanking:
     """Histogram, parametric, kernel and mixture densities of a column, by the log-likelihood of rows held out.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.evaluate.scores import Evaluation, Sums, summed
 from softcount.records import dataclass
+from softcount.run.progress import interrupts_end
 from softcount.table.chunk import Split
 
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -32,6 +33,7 @@ class LabelledRows:
         return np.bincount(self.codes[rows], self.weights[rows], minlength=self.classes)
 
 
+@interrupts_end()
 def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Evaluation | None:
     """Each fold told by a model of the others; None where a fold leaves no label to learn from."""
     folds = split.of(rows)

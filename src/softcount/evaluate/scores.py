@@ -19,6 +19,7 @@ from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
 from softcount.records import dataclass
 from softcount.run.base import Runner, total
+from softcount.run.progress import interrupts_end
 from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -30,6 +31,7 @@ RANKS = 2001
 RANGE = 50.0
 
 
+@interrupts_end()
 def cross_validate(
     table: Table, plan: Plan, runner: Runner, folds: int = 5, seed: int = 0, calibration: str | None = None
 ) -> Evaluation | None:
@@ -44,6 +46,7 @@ def cross_validate(
     return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration), runner)
 
 
+@interrupts_end()
 def hold_out(
     table: Table, plan: Plan, runner: Runner, share: float = 0.2, seed: int = 0, calibration: str | None = None
 ) -> Evaluation | None:

@@ -28,6 +28,7 @@ from softcount.models.tiles import Ready
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
+from softcount.run.progress import best_so_far
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split
 
@@ -168,6 +169,7 @@ class NumberSearch:
                     warnings.simplefilter("ignore", DataWarning)
                     self.attempt(classes)
             except KeyboardInterrupt:
+                best_so_far()
                 if not self.trials:
                     raise
                 self.interrupted = True

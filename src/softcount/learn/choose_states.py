@@ -18,6 +18,7 @@ from softcount.learn.state_starts import StateStarts
 from softcount.models.base import StateModel
 from softcount.records import dataclass
 from softcount.run.base import Runner
+from softcount.run.progress import best_so_far
 
 TRIAL_STARTS = 5
 TRIAL_MAPS = 100
@@ -73,6 +74,7 @@ class StateSearch:
                 warnings.simplefilter("ignore", DataWarning)  # of a number that is only tried nothing is said
                 self.fits[states] = fit_states(self.steps, self.build, plan, few, self.runner)
         except KeyboardInterrupt:
+            best_so_far()
             if not self.trials:
                 raise
             self.interrupted = True

@@ -18,6 +18,7 @@ from softcount.models.nodes import Node
 from softcount.numerics.rounding import least_share
 from softcount.records import dataclass
 from softcount.run.base import Runner
+from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
 from softcount.table.column_plan import ColumnPlan
 from softcount.table.counted_points import CountedPoints
@@ -33,6 +34,7 @@ SIMPLE = 3
 """Parameters up to which a family is tried where classes are looked for: humps are then theirs to find."""
 
 
+@interrupts_end()
 def decided(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
     """The same with a family for every column whose density was left open; its schema says why.
 

@@ -11,6 +11,7 @@ from softcount.learn.rules import Climb, ClimbState, Converging, DrawnAssignment
 from softcount.models.base import Problem
 from softcount.models.nodes import Params
 from softcount.run.base import one_blas_thread
+from softcount.run.progress import best_so_far
 
 
 def climb(
@@ -44,6 +45,7 @@ def climb(
                 if log is not None and rule.remembers:
                     log.keep(rule.saved(state))
         except KeyboardInterrupt:
+            best_so_far()
             state.interrupted = True
     if log is not None:
         if state.interrupted:

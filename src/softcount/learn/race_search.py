@@ -18,6 +18,7 @@ from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, a
 from softcount.models.nodes import Params
 from softcount.models.side_by_side import SideBySide
 from softcount.records import dataclass
+from softcount.run.progress import best_so_far
 
 STAGES = (9, 12, 16, 20, 25, 30, 38, 45, 60, 80, 100, 150, 200)
 """Passes after which sets are compared."""
@@ -59,6 +60,7 @@ class RaceSearch(Search):
             if not self.ground.exact:
                 self._finals()
         except KeyboardInterrupt:
+            best_so_far()
             self.runs = self.runs or [run for run in [self.spare] if run is not None]
             if not self.runs:
                 raise

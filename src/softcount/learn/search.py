@@ -18,6 +18,7 @@ from softcount.learn.rules import Climb
 from softcount.models.base import Model, Problem
 from softcount.models.nodes import Params
 from softcount.records import dataclass
+from softcount.run.progress import best_so_far
 
 SHORT = 20
 """Maps after which starts are first compared."""
@@ -101,6 +102,7 @@ class Search:
         try:
             self._race(starts)
         except KeyboardInterrupt:
+            best_so_far()
             self.runs = self.runs or [run for run in [self.spare] if run is not None]
             if not self.runs:
                 raise
@@ -128,6 +130,7 @@ class Search:
                 self.tried += 1
                 self._whole(tries[0](), number, rng)
         except KeyboardInterrupt:
+            best_so_far()
             if not self.runs:
                 raise
             interrupted = True

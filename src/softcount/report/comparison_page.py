@@ -11,7 +11,6 @@ from softcount.report.plain_text import counted, number, printable, share
 if TYPE_CHECKING:
     from softcount.estimators.comparison import Comparison, RivalScores
     from softcount.estimators.learning_curves import LearningCurves
-    from softcount.estimators.number_comparison import NumberComparison
 
 HEADINGS = (
     "model", "log-loss", "behind", "±", "accuracy", "balanced", "Brier", "AUC", "calibration", "seconds", "size",
@@ -70,49 +69,6 @@ def _add_curves(page: Page, curves: LearningCurves) -> None:
         for line, name in enumerate(curves.names)
     ]
     page.grid(("", "model", *sizes), rows, right=sizes)
-
-
-NUMBER_HEADINGS = (
-    "model", "RMSE", "MAE", "squared error behind", "±", "in 90 % interval", "width", "seconds", "settings",
-)  # fmt: skip
-
-
-def number_page(found: NumberComparison, target: str) -> Page:
-    """Who predicts the number best, in words, then every figure."""
-    page = Page()
-    page.heading(f"Predictions of {printable(target)} side by side")
-    page.line(f"{counted(found.rows, 'row')}; {found.how}; its standard deviation is {number(found.deviation)}")
-    page.line(*found.verdicts)
-    rows = []
-    for scores in found.scores:
-        gap, first = scores.behind, scores is found.best
-        tie = "= " if gap.is_tie and not first else ""
-        rows.append((
-            scores.name, number(scores.rmse), number(scores.mae), "" if first else f"{tie}{number(gap.mean)}",
-            "" if first else number(gap.error, 3), share(scores.coverage), number(scores.width),
-            number(scores.seconds, 3), scores.settings,
-        ))  # fmt: skip
-    page.grid(NUMBER_HEADINGS, rows, right=NUMBER_HEADINGS[1:-1])
-    page.line("± is a standard error of the rows; = is a tie; seconds: a fit and its predictions")
-    page.line("intervals: the mixture's own; ridge's from the errors of rows left out; support vectors have none")
-    for name, why in found.failed.items():
-        page.line(f"not tried: {name} ({why})")
-    page.line(*found.notes)
-    return page
-
-
-def number_document(found: NumberComparison, target: str) -> dict[str, Any]:
-    """The same as data."""
-    return {
-        "target": target,
-        "rows": found.rows,
-        "standard_deviation": found.deviation,
-        "how": found.how,
-        "verdicts": found.verdicts,
-        "models": [scores.line() for scores in found.scores],
-        "not_tried": found.failed,
-        "notes": found.notes,
-    }
 
 
 def comparison_document(found: Comparison, target: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How far the work is, on a terminal's standard error and nowhere else."""
+"""Progress on a terminal's standard error, and what an interrupt does to the work."""
 
 from __future__ import annotations
 
@@ -71,3 +71,28 @@ def _bars(stream: IO[str]) -> Iterator[Tell]:
             bars.update(tasks[what], completed=done, total=of, detail=detail)
 
         yield tell
+
+
+# -- interrupts
+
+_ending: list[bool] = []
+
+
+@contextmanager
+def interrupts_end(end: bool = True) -> Iterator[None]:
+    """Let an interrupt end the work, as in cross-validation and in every command but `fit`.
+
+    Outside such a block EM answers an interrupt with its best model so far. Inside, that model would be one of many,
+    and the work would go on: a comparison ran for minutes after SIGTERM.
+    """
+    _ending.append(end)
+    try:
+        yield
+    finally:
+        _ending.pop()
+
+
+def best_so_far() -> None:
+    """Raise the interrupt being handled again if it ends the work; else the caller keeps its best model so far."""
+    if _ending and _ending[-1]:
+        raise

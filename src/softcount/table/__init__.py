@@ -4,8 +4,8 @@ from softcount.sources import wording
 from softcount.table.chunk import UNKNOWN, Chunk, Chunks, Settled
 from softcount.table.column_plan import Contradiction
 from softcount.table.encode import ChunkTask, CodedChunk
-from softcount.table.labels import check_weights, code_labels
-from softcount.table.make_table import open_table
+from softcount.table.labels import check_weights, code_labels, refuse_many_numbers
+from softcount.table.make_table import open_table, read_labels
 from softcount.table.schema import MISSING, MOST_LEVELS, NARROW_LEVELS, OTHER, ColumnPlace, Field, Key, Kind, Schema
 from softcount.table.table import Table, document_at
 
@@ -31,5 +31,7 @@ __all__ = [
     "code_labels",
     "document_at",
     "open_table",
+    "read_labels",
+    "refuse_many_numbers",
     "wording",
 ]

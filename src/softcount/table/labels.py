@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from softcount.errors import DataError
+from softcount import remedies
+from softcount.errors import DataError, warn
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
@@ -23,9 +24,17 @@ WINDOW = 1 << 16
 
 NO_WORDS = MissingWords(frozenset())
 
+NUMBERED_CLASSES = 20
+"""Different whole numbers up to which a column of numbers is a column of classes; above, it is a numeric target.
 
-def code_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+Grades, ratings and digits stay classes. The months of a contract (73 values) and the ages of a survey (61) are numbers.
+"""
+
+
+def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The classes in order, and for every row the code of its class, `UNKNOWN` where the label is None or NaN.
+
+    Numbers with decimals raise an error unless `decimals` allows them.
 
     >>> classes, codes = code_labels(["spam", None, "ham", "spam"])
     >>> classes.tolist(), codes.tolist()
@@ -34,12 +43,12 @@ def code_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and len(y):
         return _whole_labels(y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and y.ndim == 1:
-        return _float_labels(y)
+        return _float_labels(y, decimals)
     if isinstance(y, np.ndarray) and y.dtype.kind in "US" and y.ndim == 1 and len(y) and y.dtype.itemsize:
         return _spelt_labels(y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
-        return _object_labels(y) or _other_labels(y)
-    return _other_labels(y)
+        return _object_labels(y) or _other_labels(y, decimals)
+    return _other_labels(y, decimals)
 
 
 def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +81,7 @@ def _seen(steps: np.ndarray, size: int) -> np.ndarray:
     return seen
 
 
-def _float_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _float_labels(y: np.ndarray, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
     if len(y) and np.abs(y).max() < 2**31:  # no NaN either
         whole = y.astype(np.int64)
         if np.array_equal(whole, y):
@@ -81,7 +90,7 @@ def _float_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     known = ~np.isnan(y)
     values = y[known]
     fractional = (values != np.floor(values)) | np.isinf(values)
-    if fractional.any():
+    if fractional.any() and not decimals:
         at = int(np.flatnonzero(known)[np.argmax(fractional)])
         raise continuous(float(y[at]), at + 1)
     classes, found = np.unique(values, return_inverse=True)
@@ -115,16 +124,45 @@ def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return np.array(words, dtype=object), codes
 
 
-def continuous(value: float, row: int, key: object = None) -> DataError:
-    """The error of a label that is a measurement, not a class."""
-    where = "" if key is None else f"{wording.column(key)}, "
+def continuous(value: float, row: int) -> DataError:
+    """The error of a label that is a measurement; scikit-learn expects its first words."""
     return DataError(
-        f"Unknown label type: continuous. Labels name classes, but {where}row {row} holds {value}. "
-        "Cut the target into classes first, or name another target."
+        f"Unknown label type: continuous. Labels name classes, but row {row} holds {value}. {NO_REGRESSION} {AS_TEXT}"
     )
 
 
-def _other_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+NO_REGRESSION = "Numeric targets are not supported yet."
+AS_TEXT = "To make every number a class, give y as text: [str(value) for value in y]"
+
+
+def numeric_target(key: object, found: str) -> DataError:
+    """The error of a target column that holds numbers."""
+    insist = remedies.kind(key, "categorical")
+    return DataError(
+        f"{wording.column(key)} holds numbers ({found}), and a target holds classes. {NO_REGRESSION} "
+        f"To make every number a class: {insist}"
+    )
+
+
+def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
+    """Raise an error if labels are more different whole numbers than classes have; `key` is their column.
+
+    Labels that came as an array may be codes 0, 1, ..., as a label encoder writes them: these get a warning.
+    """
+    count = len(classes)
+    if count <= NUMBERED_CLASSES or any(isinstance(name, str | bool | np.bool_) for name in classes):
+        return
+    if key is not None:
+        raise numeric_target(key, f"{count:,} different whole numbers")
+    if not np.array_equal(np.asarray(classes), np.arange(count)):
+        raise DataError(
+            f"y holds {count:,} different whole numbers, from {classes[0]} to {classes[-1]}, and labels name classes. "
+            f"{NO_REGRESSION} {AS_TEXT}"
+        )
+    warn(f"y holds the whole numbers 0 to {count - 1}: every number is a class. {NO_REGRESSION}")
+
+
+def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels from lists, series, strings and objects, by Arrow's dictionary."""
     if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
         raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
@@ -133,7 +171,7 @@ def _other_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0), np.zeros(0, dtype=np.int32)
     as_numbers = _number_array(column)
     if as_numbers is not None:
-        return code_labels(as_numbers)
+        return code_labels(as_numbers, decimals)
     values, places = distinct(column, NO_WORDS)
     levels = [value for value in values if value is not None]
     ordered = in_order(levels)

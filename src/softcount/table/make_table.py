@@ -19,10 +19,10 @@ from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
 from softcount.table.cell_values import MissingWords
-from softcount.table.column_facts import Meant, facts_of
+from softcount.table.column_facts import Facts, Meant, facts_of
 from softcount.table.column_plan import ColumnPlan
 from softcount.table.find_form import CellHabits
-from softcount.table.labels import check_weights
+from softcount.table.labels import NUMBERED_CLASSES, check_weights, numeric_target
 from softcount.table.look import IGNORE, Request, look
 from softcount.table.look_dense import look_dense
 from softcount.table.schema import MISSING, Field, Key, Kind, Schema
@@ -77,6 +77,8 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
+    if schema is not None and target is not None:
+        kinds = {target: Kind.CATEGORICAL}  # whoever fitted the model has settled what its target is
     request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, _habits(source))
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
@@ -229,6 +231,11 @@ def _by_name(expected: list[Key], given: list[Key], schema: Schema, notes: list[
     return {key: key for key in expected if key in present}
 
 
+def read_labels(data: Any, target: Key, missing: Sequence[str] = MISSING) -> list[Any]:
+    """The cells of a column as labels of rows, None where missing: every number is a label of its own."""
+    return open_table(data, target=target, kinds={target: Kind.CATEGORICAL}, missing=missing).labels()
+
+
 def _sides(source: Source, request: Request, target: Any, weight: Any, labels: Any, weights: Any) -> Sides:
     for key, what in ((target, "target"), (weight, "weight")):
         if key is not None:
@@ -242,7 +249,10 @@ def _sides(source: Source, request: Request, target: Any, weight: Any, labels: A
 
 
 def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnPlan, bool]:
-    """How to read labels: words as they are, numbers only if whole; and whether they are floats to their owner."""
+    """How to read labels, and whether they are floats to their owner.
+
+    A numeric target is refused unless its owner declares it categorical.
+    """
     column = flat(source.head([target])[target])
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
@@ -251,5 +261,22 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     numeric = (
         facts.values is not None and (cells is not CellType.TEXT or source.text_file) and cells is not CellType.TIME
     )
-    plan = ColumnPlan(Field(target, Kind.CATEGORICAL, "target", wide=True), as_numbers=numeric, number_like=numeric)
-    return plan, cells is CellType.FLOAT
+    declared = facts.coded or request.kinds.get(target) == Kind.CATEGORICAL
+    if not declared and (cells is not CellType.TEXT or source.text_file):
+        _refuse_numeric_target(facts_of(target, column, request.words, Meant(habits=request.habits)))
+    spec = Field(target, Kind.CATEGORICAL, "target", wide=True, declared=declared)
+    return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT
+
+
+def _refuse_numeric_target(facts: Facts) -> None:
+    """Raise an error if the first rows of a target hold plain numbers with decimals, or many different numbers."""
+    values = facts.values
+    if values is None or facts.there is None or not len(values):
+        return
+    if facts.written is None and not facts.whole:
+        first = int(np.argmax(values != np.floor(values)))
+        raise numeric_target(facts.key, f"row {np.flatnonzero(facts.there)[first] + 1:,} holds {values[first]:g}")
+    count = len(np.unique(values))
+    if count > NUMBERED_CLASSES:
+        what = "whole numbers" if facts.written is None else facts.written.said
+        raise numeric_target(facts.key, f"{count:,} different {what} in the first {facts.rows:,} rows")

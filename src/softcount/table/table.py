@@ -30,7 +30,7 @@ from softcount.table.column_plan import (
 from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
 from softcount.table.frequent_levels import KeptLevels, frequent_levels
 from softcount.table.grouped_notes import grouped_notes
-from softcount.table.labels import SideColumns, continuous, no_weight
+from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
 from softcount.table.levels import LevelCoder, Vocabulary, in_order, order_codes
 from softcount.table.reach import Reach, reach_of
 from softcount.table.schema import Field, Key, Kind, Schema
@@ -384,6 +384,8 @@ class Table:
         changed = bool(remap) and self.closed is None
         schema = replace(self.schema, fields=tuple(fields)) if changed else self.schema
         found, order = self._settled_labels() if classes is None else (list(classes), None)
+        if self.sides.target is not None and not self.sides.target.field.declared:
+            refuse_many_numbers(found, self.sides.target.key)
         notes = [self.outside_note] if self.outside else []
         return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
 
@@ -403,7 +405,10 @@ class Table:
         if coder is None:
             return []
         pieces = self.source.pieces({coder.plan.key: Wanted(numeric=False)})
-        found = [self._side_columns.labels_in(piece.load(), piece.start, None) for piece in pieces]
+        try:
+            found = [self._side_columns.labels_in(piece.load(), piece.start, None) for piece in pieces]
+        except Contradiction as why:
+            return self.widened(why).labels()
         names, order = self._settled_labels()
         return [None if code < 0 else names[order[code]] for codes in found if codes is not None for code in codes]
 
@@ -530,5 +535,5 @@ def _labels_after(target: ColumnPlan, why: Contradiction) -> ColumnPlan:
     if why.becomes is Becomes.WORDS:
         return target.after(why)
     if why.becomes is Becomes.NUMBERS:
-        raise continuous(float(why.reason.rsplit(" ", 1)[-1]), why.row, target.key)
+        raise numeric_target(target.key, f"row {why.row:,} holds {why.reason.rsplit(' ', 1)[-1]}")
     raise DataError(f"{wording.column(target.key)} has more than {target.most_levels:,} classes. Name another target.")
