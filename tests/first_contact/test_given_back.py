@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import softcount
 from softcount.cli import main
+from softcount.table.cell_forms import named_type
 
 FILES = Path(__file__).parent / "files"
 
@@ -176,3 +177,60 @@ def test_a_network_says_a_given_date_as_a_date(tmp_path: Path) -> None:
     assert "given sold above 17/5/2021" in page
     answer = json.loads(run("query", tmp_path / "m.sc", "--of", "shipped", "--given", "sold=17/5/2021", "--json"))
     assert answer["given"] == {"sold": "17/5/2021"}
+
+
+def typed_frame(rows: int = 80) -> pd.DataFrame:
+    """Columns whose cells could be taken for another type; every third row or so holds each value."""
+    place = np.arange(rows)
+    return pd.DataFrame(
+        {
+            "text": np.array(["1", "2", "3"])[place % 3],
+            "points": np.array(["1.0", "2.0", "3.0"])[place % 3],
+            "prices": [f"{cell:.2f}" for cell in 20 + np.sin(place)],
+            "whole": place % 4,
+            "floats": (place % 4).astype(float),
+            "truths": place % 2 == 0,
+            "small": (place * 7 % 50).astype(np.int16),
+            "codes": pd.Categorical(np.array(["a", "b"])[place % 2], categories=["a", "b"]),
+        }
+    )
+
+
+@pytest.mark.parametrize("make", [lambda x: x, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "arrow"])
+def test_sampled_and_imputed_columns_have_the_types_that_came_in(make: Any, tmp_path: Path) -> None:
+    frame = typed_frame()
+    table = make(frame)
+    mixture = softcount.Mixture(1, random_state=0).fit(table)
+    mixture.save(tmp_path / "m.sc")
+    holes = frame.astype({"truths": "boolean", "whole": "Int64", "small": "Int16"})
+    for place, name in enumerate(frame.columns):
+        holes.loc[place, name] = None
+    for model in (mixture, softcount.load(tmp_path / "m.sc"), softcount.NaiveBayes().fit(table, frame["codes"])):
+        drawn = pa.table(model.sample(40, random_state=0))
+        filled = pa.table(model.impute(make(holes)))
+        for found in (drawn, filled):
+            for name in frame.columns:
+                assert named_type(found[name].type) == named_type(pa.table(table)[name].type)
+                assert found[name].null_count == 0
+            assert set(found["text"].to_pylist()) <= {"1", "2", "3"}
+            assert set(found["points"].to_pylist()) <= {"1.0", "2.0", "3.0"}
+            assert all(len(cell.partition(".")[2]) == 2 for cell in found["prices"].to_pylist())
+    assert list(mixture.query("points")) == ["1.0", "2.0", "3.0"] and list(mixture.query("text")) == ["1", "2", "3"]
+    assert mixture.query("points", given={"text": "1"}) == mixture.query("points", given={"text": 1})
+
+
+def test_a_sampled_file_spells_numbers_as_the_one_it_was_learned_from(tmp_path: Path) -> None:
+    typed_frame().drop(columns="codes").to_csv(tmp_path / "t.csv", index=False)
+    holes = typed_frame().drop(columns="codes").astype(object)
+    holes.loc[0, ["points", "prices", "floats"]] = None
+    holes.to_csv(tmp_path / "holes.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--classes", 1, "-o", tmp_path / "m.sc")
+    run("sample", tmp_path / "m.sc", "-n", 50, "-o", tmp_path / "drawn.csv")
+    run("impute", tmp_path / "m.sc", tmp_path / "holes.csv", "-o", tmp_path / "filled.csv")
+    assert schema(tmp_path / "drawn.csv").keys() == schema(tmp_path / "t.csv").keys()
+    for name in ("drawn.csv", "filled.csv"):
+        found = pd.read_csv(tmp_path / name, dtype=str)
+        assert set(found["points"]) <= {"1.0", "2.0", "3.0"} and set(found["floats"]) <= {"0.0", "1.0", "2.0", "3.0"}
+        assert found["prices"].str.fullmatch(r"[0-9]+\.[0-9]{2}").all() and set(found["text"]) <= {"1", "2", "3"}
+    library = softcount.Mixture(1).fit(tmp_path / "t.csv").sample(5)
+    assert pa.types.is_floating(library["points"].type) and pa.types.is_integer(library["text"].type)

@@ -103,16 +103,24 @@ def _is_text(kind: Any) -> bool:
 
 
 def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
-    """Cells as they are written, and fills as text in between."""
+    """Cells as they are written, and fills as text in between, with the decimals that the other cells have."""
     import pyarrow as pa
 
+    from softcount.table.cell_forms import decimals_of
+
     cells = column.to_pylist()
+    own = set(rows.tolist())
+    decimals = decimals_of([cell for row, cell in enumerate(cells) if row not in own])
     for row, value in zip(rows.tolist(), values.tolist(), strict=True):
-        cells[row] = _written(value, digits)
+        cells[row] = _written(value, digits, decimals)
     return pa.array(cells, pa.large_string())
 
 
-def _written(value: Any, digits: int | None) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.6g}" if digits is None else f"{round(value, digits):.{max(digits, 0)}f}"
+def _written(value: Any, digits: int | None, decimals: int) -> str:
+    from softcount.table.cell_forms import spell_cell
+
+    if isinstance(value, float) and digits is not None:
+        return f"{round(value, digits):.{max(digits, 0)}f}"
+    if isinstance(value, float) and not decimals:
+        return f"{value:.6g}"
+    return spell_cell(value, decimals)

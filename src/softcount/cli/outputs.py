@@ -80,9 +80,14 @@ def put_rows(table: pa.Table, output: str | None, json_wanted: bool) -> None:
     if json_wanted:
         put_bytes(as_json(table.to_pylist()).encode(), output)
         return
-    write = write_parquet if str(output).lower().endswith((".parquet", ".pq")) else write_csv
+    write = write_parquet if is_parquet(output) else write_csv
     with _sink(output) as sink:
         write(table, sink)
+
+
+def is_parquet(output: str | None) -> bool:
+    """Whether rows go to a Parquet file, by its name."""
+    return str(output).lower().endswith((".parquet", ".pq"))
 
 
 def same_file(one: str, other: str) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from softcount.cli import options
 from softcount.errors import DataError
+
+if TYPE_CHECKING:
+    from softcount.table.schema import Schema
 
 EPILOG = """\b
 Examples:
@@ -48,7 +53,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
     from softcount.cli.given_values import given_columns, given_nodes
-    from softcount.cli.outputs import check_output, put_rows
+    from softcount.cli.outputs import check_output, is_parquet, put_rows
     from softcount.fitted.answers import sampled
     from softcount.fitted.fitted_model import Fitted
     from softcount.report.answer_page import cells_array
@@ -69,4 +74,15 @@ def command(  # noqa: PLR0913 - what can be asked for
     else:
         drawn = fitted.drawn(n, given_nodes(fitted, given), rng)
         rows = {name: drawn[key] for key, name in labels(drawn).items()}
+    if not json_wanted and not is_parquet(output):
+        rows = {name: _as_spelt(fitted.schema, name, cells) for name, cells in rows.items()}
     put_rows(pa.table({name: cells_array(cells) for name, cells in rows.items()}), output, json_wanted)
+
+
+def _as_spelt(schema: Schema, name: str, cells: Any) -> Any:
+    """Numbers as text with the decimals that every cell of their column has; others as they are."""
+    from softcount.table.cell_forms import spell_cells, spelt_decimals
+
+    spec = schema.by_key.get(name)
+    decimals = 0 if spec is None else spelt_decimals(spec.written)
+    return spell_cells(cells, decimals) if decimals else cells

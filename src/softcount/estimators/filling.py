@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.estimators.inputs import is_table
+from softcount.sources.arrow_columns import number_of
 from softcount.sources.frames import arrow_column, columns_source, frame_source
 from softcount.sources.in_memory import ArrowSource
+from softcount.table.cell_forms import decimals_of, spell_cells
 from softcount.table.names import labels
 from softcount.table.schema import Key
-
-TEXT = ("str", "string", "large_string[pyarrow]", "string[pyarrow]")
-"""Types of a pandas column that take nothing but text; one of objects takes anything."""
 
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
@@ -53,8 +52,24 @@ def _filled_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) ->
     if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind != "O":
         out = out.astype(object)
     for key, (rows, values) in fills.items():
-        out[rows, key] = values
+        out[rows, key] = _like_cells(values, out[:, key]) if out.dtype.kind == "O" else values
     return out
+
+
+def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
+    """Fills as the other cells of their column are: numbers as text among text, the numbers spelt among numbers."""
+    known = [cell for cell in cells if cell is not None and cell == cell]  # NaN is missing
+    text = any(isinstance(cell, str) for cell in known)
+    if text and not any(isinstance(value, str) for value in values):
+        decimals = decimals_of([cell for cell in known if isinstance(cell, str)])
+        return np.array(spell_cells(values, decimals), dtype=object)
+    if known and not text and any(isinstance(value, str) for value in values):
+        spelt = {str(cell): cell for cell in known}  # a level is spelt; the cell that is spelt so may be a date
+        found = [spelt.get(value, number_of(str(value))) for value in values]
+        if None not in found:
+            same = {type(value) for value in found}
+            return np.array(found, dtype=None if len(same) == 1 and same <= {int, float} else object)
+    return values
 
 
 def _filled_pandas(X: Any, fills: Fills, keys: list[Key]) -> Any:
@@ -71,14 +86,10 @@ def _filled_pandas(X: Any, fills: Fills, keys: list[Key]) -> Any:
 def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     """A column of pandas with the fills: of its own type where that can hold them, else of objects."""
     kind = str(column.dtype)
-    if any(isinstance(value, str) for value in values):  # a level is spelt; the cell that is spelt so may be a date
-        spelt = {str(cell): cell for cell in column.dropna().unique()}
-        values = np.array([spelt.get(value, value) for value in values], dtype=object)
-    whole = np.asarray(values).dtype.kind in "iu"
+    values = _like_cells(values, np.delete(column.to_numpy(dtype=object), rows))
+    whole = values.dtype.kind in "iu"
     if (column.dtype.kind in "iu" or kind.startswith(("Int", "UInt"))) and not whole:
         column = column.astype("Float64" if kind[0] in "IU" else float)
-    if kind in TEXT and _numbers(values):
-        column = column.astype(object).map(_number).astype(float)
     for own in (column.dtype, object):
         changed = column.astype(own)
         try:
@@ -94,10 +105,6 @@ def as_type(column: Any, dtype: Any) -> Any:
     """A column of pandas as another type; text that is to be numbers is the numbers that it spells."""
     numbers = getattr(dtype, "kind", "O") in "iuf" and getattr(column.dtype, "kind", "O") not in "iufb"
     return (column.astype(object).map(_number) if numbers else column).astype(dtype)
-
-
-def _numbers(values: np.ndarray) -> bool:
-    return not any(isinstance(value, (str, bool, np.bool_)) for value in values)
 
 
 def _number(cell: Any) -> float | None:
@@ -123,22 +130,23 @@ def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) ->
     """A column of Arrow with the fills: of its own type where that can hold them, else of theirs, else text."""
     import pyarrow as pa
 
-    fills = arrow_column(key, list(values))
     if column is None:
-        return fills
-    cells = column.to_pylist()
-    if _numbers(values) and any(isinstance(cell, str) for cell in cells):
-        column = pa.array(list(map(_number, cells)), pa.float64())
-    wider = pa.types.is_integer(column.type) and pa.types.is_floating(fills.type)
-    for kind in (*([] if wider else [column.type]), fills.type, pa.large_string()):
+        return arrow_column(key, list(values))
+    own, cells = column.type, column.to_pylist()
+    coded = pa.types.is_dictionary(own)
+    fills = arrow_column(key, list(_like_cells(values, np.delete(np.array(cells, dtype=object), rows))))
+    plain = own.value_type if coded else own
+    wider = pa.types.is_integer(plain) and pa.types.is_floating(fills.type)
+    for kind in (*([] if wider else [plain]), fills.type, pa.large_string()):
         try:
-            cells = column.cast(kind).to_pylist()
+            cells = pa.array(cells, plain).cast(kind).to_pylist()
             for row, value in zip(rows, fills.cast(kind).to_pylist(), strict=True):
                 cells[row] = value
-            return pa.array(cells, kind)
+            found = pa.array(cells, kind)
+            return found.dictionary_encode() if coded and kind == plain else found
         except pa.ArrowException:
             continue
-    raise DataError(f"column {key!r} holds {column.type}, which the values that were found do not fit into.")
+    raise DataError(f"column {key!r} holds {own}, which the values that were found do not fit into.")
 
 
 def arrow_of(X: Any) -> Any:

@@ -14,7 +14,7 @@ from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.text_part import reading_document, reading_from, words_from
 from softcount.sources.file_format import FileFormat
-from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_typed
+from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_named_type, is_typed
 from softcount.table.counted_points import MOST_POINTS, CountedPoints
 from softcount.table.duration_form import DurationForm
 from softcount.table.schema import Field, Key, Kind, Schema
@@ -49,6 +49,7 @@ def _form_from(said: Any) -> FileFormat:
 def _field(spec: Field) -> Document:
     more: Document = {"missing": list(spec.missing)} if spec.missing else {}
     more |= {} if spec.written is None else {"written": spec.written.document}
+    more |= {"cells": spec.cells} if spec.cells else {}
     return more | _points(spec.points) | {
         "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
@@ -81,18 +82,26 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     points = None if "points" not in x else _read_points(x["points"], key)
     missing, written = _words(x.get("missing", [])), x.get("written")
     form = None if written is None else _read_form(written, key)
-    return Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing, form)
+    cells = x.get("cells", "")
+    if not isinstance(cells, str) or (cells and not is_named_type(cells)):
+        raise ModelFileError(f"column {key!r} has cells of an unknown type: {cells!r}.")
+    return Field(
+        key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing, form, cells
+    )
 
 
 def _read_form(x: Any, key: Key) -> CellForm:
     """How numbers are written, if every part is of its type and something that is read anywhere."""
     said = dict(x)
     kind = FORMS.get(said.pop("form"))
+    if kind is NumberForm:
+        said.setdefault("decimals", 0)  # files of before 0.1 have none
     parts = {} if kind is None else {part.name: type(part.default) for part in fields(kind)}  # type: ignore[arg-type]
     if kind is None or {name: type(value) for name, value in said.items()} != parts:
         raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
     found = kind(**said)
-    if not 0 <= said["digits"] <= MOST_DIGITS or (found.typed and not is_typed(found.typed)):
+    places = (said["digits"], said.get("decimals", 0))
+    if not all(0 <= x <= MOST_DIGITS for x in places) or (found.typed and not is_typed(found.typed)):
         raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from softcount.models.nodes import Node
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import CellForm, NumberForm, given_back
+from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind, Schema
 
@@ -175,7 +175,8 @@ def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
     weights, family, params = _mixed(model, leaf, place, rows)
     if levels is None:
         return Answer(weights, family, params, model.schema[of].written)
-    return dict(zip(levels, map(float, weights @ params["probability"]), strict=True))
+    shares = map(float, weights @ params["probability"])
+    return dict(zip(levels_as_written(model.schema, of, levels), shares, strict=True))
 
 
 def _mixed(model: Fitted, leaf: Node, place: int, rows: RowsGiven) -> tuple[np.ndarray, Family, Params]:
@@ -231,15 +232,26 @@ def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.rand
 
 
 def as_written(schema: Schema, key: Key, values: Any) -> Any:
-    """Numbers of a column in the form that its cells have; anything else as it is."""
+    """Values of a column rounded as its cells are, and in the type that the column had."""
     spec = schema.by_key.get(key)
-    if spec is None or not spec.kind.numeric or not isinstance(values, np.ndarray):
+    if spec is None:
         return values
+    decimals = spelt_decimals(spec.written)
+    if not spec.kind.numeric or not isinstance(values, np.ndarray):
+        if not spec.cells and decimals:  # "1.0" in a text file is the number 1.0
+            return [float(value) if isinstance(value, int) else value for value in values]
+        return as_named_type(values, spec.cells, decimals, spec.levels) if spec.cells else values
     found = given_back(spec.written, values)
-    if spec.kind is not Kind.POSITIVE or not isinstance(spec.written, NumberForm) or not isinstance(found, np.ndarray):
-        return found
-    least = 10.0**-spec.written.digits if spec.written.digits else 1  # no number above zero is rounded to it
-    return np.maximum(found, least) if found.dtype.kind in "fi" else found
+    if spec.kind is Kind.POSITIVE and isinstance(spec.written, NumberForm) and isinstance(found, np.ndarray):
+        least = 10.0**-spec.written.digits if spec.written.digits else 1  # no number above zero is rounded to it
+        found = np.maximum(found, least) if found.dtype.kind in "fi" else found
+    return as_named_type(found, spec.cells, decimals) if spec.cells and isinstance(found, np.ndarray) else found
+
+
+def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> list[Any]:
+    """Levels of a column in the type that the column had."""
+    found = as_written(schema, key, list(levels))
+    return found.to_pylist() if hasattr(found, "to_pylist") else list(found)
 
 
 def _drawn_leaf(
@@ -284,11 +296,13 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
 
 
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
-    """What fills a column in the form that its cells have: whole numbers are filled by whole ones."""
-    if schema[key].written is None:
-        return values
-    found = as_written(schema, key, values)
-    return found if isinstance(found, np.ndarray) else np.array(found.to_pylist(), dtype=object)
+    """What fills a column, in the type of its cells; numbers are rounded as the cells are."""
+    found = as_written(schema, key, values if schema[key].kind.numeric else values.tolist())
+    if isinstance(found, np.ndarray):
+        return found
+    filled = found.to_pylist() if hasattr(found, "to_pylist") else found
+    numbers = {type(value) for value in filled}
+    return np.array(filled, dtype=None if len(numbers) == 1 and numbers <= {int, float} else object)
 
 
 def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:

@@ -14,7 +14,7 @@ from softcount import remedies
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer, absent_cells, as_written, fill_as_written
+from softcount.fitted.answers import Answer, absent_cells, as_written, fill_as_written, levels_as_written
 from softcount.fitted.conditional_draws import drawn_within
 from softcount.fitted.conditions import evidence_within, within
 from softcount.fitted.given_groups import number_reader
@@ -288,7 +288,7 @@ class FittedNet(Learned):
         leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
         shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
         answers = {
-            name: dict(zip(self.levels[name], map(float, self._sound(own[0])), strict=True))
+            name: dict(zip(self._answered_levels(name), map(float, self._sound(own[0])), strict=True))
             for name, own in zip(leveled, shares, strict=True)
         }
         return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
@@ -298,7 +298,10 @@ class FittedNet(Learned):
             number = self.number(of)
             return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
         shares = self._sound(self.questions.posterior([self._discrete(of)], evidence)[0])
-        return dict(zip(self.levels[of], map(float, shares), strict=True))
+        return dict(zip(self._answered_levels(of), map(float, shares), strict=True))
+
+    def _answered_levels(self, of: Key) -> list[Any]:
+        return levels_as_written(self.schema, of, self.levels[of])
 
     def _sound(self, shares: np.ndarray) -> np.ndarray:
         if shares.sum() <= 0:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softcount.records import dataclass
-from softcount.sources.arrow_columns import filled, text_of
+from softcount.sources.arrow_columns import filled, number_of, text_of
 
 Read = tuple[np.ndarray, np.ndarray]
 """What cells say as float64, NaN where nothing; and which of them say nothing though they are there."""
@@ -62,7 +62,8 @@ class CellForm:
 class NumberForm(CellForm):
     """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
 
-    `negative` ones may be in parentheses. `digits` decimals are written.
+    `negative` ones may be in parentheses. Values are rounded to `digits` decimals. `decimals` is the number of decimals
+    that every cell of text is spelt with ("1.0" has one, though it is whole); 0 if it differs from cell to cell.
 
     >>> form = NumberForm(prefix="$", thousands=",", digits=2, parentheses=True)
     >>> form.read(["$1,200", "($3.50)", "-$2", "x"])[0].tolist(), form.written(-1234.5)
@@ -76,6 +77,7 @@ class NumberForm(CellForm):
     thousands: str = ""
     parentheses: bool = False
     digits: int = 0
+    decimals: int = field(default=0, compare=False)
 
     @property
     def said(self) -> str:
@@ -449,9 +451,106 @@ def given_back(form: CellForm | None, values: np.ndarray) -> Any:
         return values
     if form == WHOLE:
         whole = np.isfinite(values).all() and (np.abs(values) < 2.0**62).all()
-        return np.rint(values).astype(np.int64) if whole else values
+        found = np.rint(values) if whole else values
+        return found.astype(np.int64) if whole and not spelt_decimals(form) else found
     if is_plain(form):
         return np.round(values, form.digits) if isinstance(form, NumberForm) else values
     if form.typed:
         return typed_times(values.astype(np.float64), form.typed)
     return np.array([None if np.isnan(value) else form.written(float(value)) for value in values], dtype=object)
+
+
+# -- the type that a column's cells had
+
+CATEGORY = "category:"
+"""Begins the name of the type of a column of codes: a pandas or polars categorical."""
+_NAMED = re.compile(
+    rf"({CATEGORY})?(string|bool|u?int(8|16|32|64)|halffloat|float|double|date32\[day\]|date64\[ms\]"
+    r"|(timestamp|time32|time64|duration)\[(s|ms|us|ns)\])"
+)
+
+
+def named_type(kind: Any) -> str:
+    """The name of an Arrow type that values can be given back in; empty for any other (decimal, time zones)."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        name = named_type(kind.value_type)
+        return name and CATEGORY + name
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    name = "string" if text else str(kind)
+    return name if is_named_type(name) else ""
+
+
+def is_named_type(name: str) -> bool:
+    """Whether `named_type` can return this name."""
+    return _NAMED.fullmatch(name) is not None
+
+
+def as_named_type(values: Any, name: str, decimals: int = 0, levels: Sequence[object] = ()) -> Any:
+    """Values as an Arrow array of a named type; as they are if that type cannot hold them.
+
+    Numbers in a column of text are spelt with `decimals`. `levels` are the categories of a column of codes.
+
+    >>> as_named_type([1, 2], "string", 1).to_pylist(), as_named_type([1, 2], "double").to_pylist()
+    (['1.0', '2.0'], [1.0, 2.0])
+    """
+    import pyarrow as pa
+
+    plain = name.removeprefix(CATEGORY)
+    try:
+        if plain == "string":
+            found = pa.array(spell_cells(values, decimals), pa.string())
+        else:
+            found = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+            if pa.types.is_boolean(found.type) != (plain == "bool"):
+                return values
+            found = found.cast(pa.type_for_alias(plain))
+        if plain == name:
+            return found
+        known = as_named_type(list(levels), plain, decimals)
+        places = {level: place for place, level in enumerate(known.to_pylist())}
+        return pa.DictionaryArray.from_arrays(pa.array([places.get(x) for x in found.to_pylist()], pa.int32()), known)
+    except (pa.ArrowException, AttributeError, OverflowError, TypeError):
+        return values
+
+
+def spell_cells(values: Any, decimals: int = 0) -> list[str | None]:
+    """Values as text; numbers with so many decimals, or with as few as they need."""
+    listed = values.to_pylist() if hasattr(values, "to_pylist") else values
+    return [None if value is None or value != value else spell_cell(value, decimals) for value in listed]
+
+
+def spell_cell(value: Any, decimals: int = 0) -> str:
+    """A value as text; a number with so many decimals, or with as few as it needs.
+
+    >>> spell_cell(2, 1), spell_cell(2.0), spell_cell(2.25), spell_cell(True)
+    ('2.0', '2', '2.25', 'True')
+    """
+    if isinstance(value, str | bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    if decimals:
+        return f"{value:.{decimals}f}"
+    return np.format_float_positional(value, trim="-") if isinstance(value, float | np.floating) else str(value)
+
+
+def spelt_decimals(form: CellForm | None) -> int:
+    """How many decimals every cell of a column of plain numbers is spelt with; 0 if it differs or is not known."""
+    return form.decimals if isinstance(form, NumberForm) and not form.spelt else 0
+
+
+def decimals_of(cells: Sequence[str | None]) -> int:
+    """How many decimals all cells of text that are numbers are spelt with; 0 if it differs from cell to cell.
+
+    >>> decimals_of(["1.0", None, "2.0", "?"]), decimals_of(["1.0", "2"]), decimals_of(["7", "8"])
+    (1, 0, 0)
+    """
+    found = 0
+    for cell in cells:
+        if cell is None or number_of(cell.strip()) is None:
+            continue
+        own = len(cell.strip().partition(".")[2])
+        if not own or (found and own != found) or "e" in cell.lower():
+            return 0
+        found = own
+    return found

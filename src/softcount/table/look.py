@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
-from softcount.table.cell_forms import WHOLE, CellForm, rounded_form
+from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, decimals_of, named_type, rounded_form
 from softcount.table.cell_values import MissingWords, numbers
 from softcount.table.column_facts import FEW_TEXTS, Facts, Meant, facts_of
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
@@ -69,7 +69,15 @@ def _looked_at(key: Key, column: Any, request: Request) -> tuple[ColumnPlan, tup
     meant = Meant(key in request.levels or (said is not None and not numeric), numeric, request.habits)
     facts = facts_of(key, column, request.words, meant)
     plan, note = plan_of(facts, request, column)
-    return plan, (facts.note, note)
+    return replace(plan, field=_as_spelt(plan.field, column, request)), (facts.note, note)
+
+
+def _as_spelt(spec: Field, column: Any, request: Request) -> Field:
+    """The field with the type of its cells, and the decimals that numbers in cells of text are spelt with."""
+    written, text = spec.written, cell_type(column.type) is CellType.TEXT
+    if text and isinstance(written, NumberForm) and not written.spelt:
+        written = replace(written, decimals=decimals_of(_first_cells(column)))
+    return replace(spec, written=written, cells="" if request.words.trim else named_type(column.type))
 
 
 def _with_decimal_mark(columns: Mapping[Key, Any], request: Request) -> Request:

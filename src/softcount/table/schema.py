@@ -73,7 +73,8 @@ class Field:
     short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
     has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
     `missing` are cells that mean missing in this column, besides those that do in all. `written` is how its numbers
-    are written where they are not plain.
+    are written where they are not plain. `cells` names the Arrow type that its cells had, so that values can be given
+    back in it; it is empty for columns of text files.
     """
 
     key: Key
@@ -89,6 +90,7 @@ class Field:
     points: CountedPoints | None = None
     missing: tuple[str, ...] = ()
     written: CellForm | None = None
+    cells: str = field(default="", compare=False)
 
 
 MOST_TEXTS = 8_500
