@@ -34,7 +34,8 @@ def asked(net: Net, model: Any, table: pd.DataFrame) -> list[Any]:
         found.append(model.predict(table, node))
         if node in model.levels_:
             found.append(model.predict_proba(table, node))
-            found.append(np.array(list(model.query(node, {"a": "yes"} if node != "a" else {"b": "mid"}).values())))
+            answer = model.query(node, {"a": "yes"} if node != "a" else {"b": "mid"})
+            found.append(np.array(list(answer.values())) if isinstance(answer, dict) else answer.shares)
     found.append(np.array(model.most_probable().log_probability))
     return found
 

@@ -95,6 +95,10 @@ def inside(**said: Any) -> Change:
     return lambda document, arrays: _inside(document).update(said)
 
 
+def within(**said: Any) -> Change:
+    return lambda document, arrays: _inside(document)["within"][0].update(said)
+
+
 SOUND = [[], [0], [1, 5], [2], [], [4]]
 SENSELESS: dict[str, tuple[Change, str]] = {
     "parents in a circle": (parents([[1], [0], [1, 5], [2], [], [4]]), "circle"),
@@ -113,9 +117,12 @@ SENSELESS: dict[str, tuple[Change, str]] = {
     "cuts that fall": (inside(cuts=[[0, [1.0, 0.0]]]), "rise"),
     "cuts alike": (inside(cuts=[[0, [1.0, 1.0]]]), "rise"),
     "a cut in words of no number": (inside(cuts=[[0, [0.0, None]]]), ""),
-    "a mean too many": (inside(means=[[-1.0, 0.5, 2.0, 3.0]]), "one mean for each"),
-    "means of nothing": (inside(means=[]), "not as many"),
-    "means in words": (inside(means=[["a", "b", "c"]]), ""),
+    "a mean too many": (within(means=[-1.0, 0.5, 2.0, 3.0]), "one density for each"),
+    "densities of nothing": (inside(within=[]), "not as many"),
+    "means in words": (within(means=["a", "b", "c"]), ""),
+    "ends inside": (within(ends=[0.5, 2.0]), "impossible density"),
+    "shares that are none": (within(shares=[[0.5] * 8] * 3), "impossible density"),
+    "all of it beyond": (within(beyond=[0.5, 0.5]), "impossible density"),
     "cuts in words": (inside(cuts=[[0, ["a", "b"]]]), ""),
     "one cut too many": (inside(cuts=[[0, [0.0, 1.0, 2.0]]]), "one level more"),
     "a cut of levels": (inside(cuts=[[1, [0.0]], [0, [0.0, 1.0]]]), "no column of numbers"),

@@ -31,8 +31,9 @@ sign for its own. Answers are exact: ranges count by their probability.
 
 MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not). Of a network several nodes can be asked for at once:
 the answer is their joint distribution. What is given may also be how likely levels make what was seen (a:0.8|b:0.2); of
-a number that was cut into levels, a range is the levels that it reaches into. A network too dense for an exact answer
-is refused with what it would cost; then more --memory helps, or --samples, whose answers have standard errors."""
+a number that was cut into intervals, a range counts by the share of each interval that it covers. A network too dense
+for an exact answer is refused with what it would cost; then more --memory helps, or --samples, whose answers have
+standard errors."""
 
 
 @click.command("query", epilog=EPILOG, short_help="Ask for the distribution of columns, given others.")

@@ -481,7 +481,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
         """The likeliest level of a node in every row, given the rest of the row; the expected value of a number."""
         node = self._of(of)
-        if self._fitted.is_number(node):
+        if self._fitted.is_number(node) or node in self._fitted.net.cuts:
             return self._fitted.means(self._closed(X), node)
         chosen = self.predict_proba(X, node).argmax(axis=1)
         if node == self._fitted.target:

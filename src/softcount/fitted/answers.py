@@ -28,6 +28,7 @@ from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
+from softcount.table.cuts import IntervalDensity, bins_of
 from softcount.table.names import apart, labels
 from softcount.table.schema import Key, Kind, Schema
 
@@ -121,6 +122,55 @@ class AveragedAnswer:
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
         return _first_float(self.cdf, q)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IntervalAnswer:
+    """What is known of a numeric column that a network cuts into intervals: the `shares` of the intervals.
+
+    Numbers lie within an interval as they did in training, so that it is asked like any other number.
+    """
+
+    shares: np.ndarray
+    density: IntervalDensity
+    written: CellForm | None = None
+
+    __repr__ = answer_line
+    _repr_html_ = answer_html
+
+    @property
+    def mean(self) -> float:
+        return float(self._bins @ self._middles)
+
+    @property
+    def variance(self) -> float:
+        widths = np.diff(self.density.bounds)
+        return float(self._bins @ ((self._middles - self.mean) ** 2 + widths**2 / 12))
+
+    @property
+    def _bins(self) -> np.ndarray:
+        found = (self.shares[:, None] * self.density.shares).ravel()
+        return np.asarray(found / found.sum())
+
+    @property
+    def _middles(self) -> np.ndarray:
+        return self.density.bounds[:-1] / 2 + self.density.bounds[1:] / 2
+
+    def pdf(self, x: Any) -> Any:
+        """Density at x; 0 outside the range seen."""
+        bounds, values = self.density.bounds, np.atleast_1d(np.asarray(x, dtype=float))
+        inside = (values >= bounds[0]) & (values <= bounds[-1])
+        found = np.where(inside, (self._bins / np.diff(bounds))[bins_of(values, bounds)], 0.0)
+        return float(found[0]) if np.ndim(x) == 0 else found
+
+    def cdf(self, x: float) -> float:
+        return self.density.cdf(self.shares, float(x))
+
+    def quantile(self, q: float) -> float:
+        """The value below which a share q lies."""
+        if not 0 < q < 1:
+            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+        return float(np.interp(q, np.concatenate([[0.0], np.cumsum(self._bins)]), self.density.bounds))
 
 
 def _first_float(cdf: Callable[[float], float], q: float) -> float:

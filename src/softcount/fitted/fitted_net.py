@@ -14,9 +14,16 @@ from softcount import remedies
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer, absent_cells, as_written, fill_as_written, levels_as_written
+from softcount.fitted.answers import (
+    Answer,
+    IntervalAnswer,
+    absent_cells,
+    as_written,
+    fill_as_written,
+    levels_as_written,
+)
 from softcount.fitted.conditional_draws import drawn_within
-from softcount.fitted.conditions import evidence_within, within
+from softcount.fitted.conditions import condition_of, evidence_within, within
 from softcount.fitted.given_groups import number_reader
 from softcount.fitted.net_evidence import (
     LevelPlaces,
@@ -134,9 +141,11 @@ class FittedNet(Learned):
     def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
         """The log-probability (density, where there are numbers) of what each row shows, but for one discrete node."""
         node, parts = None if but is None else self._discrete(but), []
-        for ready, shown in self.rows(table):
+        for chunk in map(call, table.tasks()):
+            ready = self.net.prepare(chunk)
+            shown = self.evidence(ready)
             evidence = shown if node is None else _hiding(shown, node)
-            logs = self.questions.log_evidence(evidence) + ready.base
+            logs = self.questions.log_evidence(evidence) + ready.base + self.net.log_densities_within(chunk)
             for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
                 logs = logs if scope else logs + own[:, 0]
             parts.append(logs)
@@ -154,6 +163,8 @@ class FittedNet(Learned):
 
     def means(self, table: Table, of: Key) -> np.ndarray:
         """The expected value of a number in each row, given the rest of it."""
+        if of in self.net.cuts:
+            return np.asarray(self.proba(table, of) @ self.net.density_within(of).means)
         number, parts = self.number(of), []
         for ready, _ in self.rows(table):
             shares = self._shares(number, self.evidence(*number.hidden_in(ready)))
@@ -287,21 +298,21 @@ class FittedNet(Learned):
         """Every node by itself, those with levels in one go."""
         leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
         shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
-        answers = {
-            name: dict(zip(self._answered_levels(name), map(float, self._sound(own[0])), strict=True))
-            for name, own in zip(leveled, shares, strict=True)
-        }
+        answers = {name: self._leveled(name, own[0]) for name, own in zip(leveled, shares, strict=True)}
         return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
 
-    def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Levels | Answer:
+    def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Levels | Answer | IntervalAnswer:
         if self.is_number(of):
             number = self.number(of)
             return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
-        shares = self._sound(self.questions.posterior([self._discrete(of)], evidence)[0])
-        return dict(zip(self._answered_levels(of), map(float, shares), strict=True))
+        return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence)[0])
 
-    def _answered_levels(self, of: Key) -> list[Any]:
-        return levels_as_written(self.schema, of, self.levels[of])
+    def _leveled(self, of: Key, shares: np.ndarray) -> Levels | IntervalAnswer:
+        """What the shares of a node's levels say: level -> probability, or a number that is cut into intervals."""
+        shares = self._sound(shares)
+        if of in self.net.cuts:
+            return IntervalAnswer(shares, self.net.density_within(of), self.schema[of].written)
+        return dict(zip(levels_as_written(self.schema, of, self.levels[of]), map(float, shares), strict=True))
 
     def _sound(self, shares: np.ndarray) -> np.ndarray:
         if shares.sum() <= 0:
@@ -336,8 +347,11 @@ class FittedNet(Learned):
         codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
         found: dict[Key, Any] = {}
         for new, place in enumerate(self.net.places):
-            levels = list(levels_of(self.net.each[place]) or ())
-            found[self.net.each[place].key] = [levels[code] for code in codes[:, new]]
+            key, levels = self.net.each[place].key, list(levels_of(self.net.each[place]) or ())
+            if key in self.net.cuts:
+                found |= self._drawn_within_intervals(key, codes[:, new], soft.get(key), rng)
+            else:
+                found[key] = [levels[code] for code in codes[:, new]]
         for place, (own, scope) in enumerate(zip(self.net.stacks, self.net.parents_of_leaves, strict=True)):
             sizes = [self.net.sizes[node] for node in scope]
             groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
@@ -347,8 +361,18 @@ class FittedNet(Learned):
             key = own.node.key
             tests = {key: partial(within, ranges[key].pieces(number_reader(self, key)))} if key in ranges else {}
             found |= drawn_within(partial(self._drawn_numbers, own.node, rng), groups, tests)
-        found |= {key: [value] * n for key, value in sure.items()}
+        held = {key: value for key, value in sure.items() if not self._is_named_interval(key, sure)}
+        found |= {key: [value] * n for key, value in held.items()}
         return {name: as_written(self.schema, name, found[name]) for name in self.net.graph.names}
+
+    def _drawn_within_intervals(
+        self, key: Key, intervals: np.ndarray, given: Any, rng: np.random.Generator
+    ) -> dict[Key, np.ndarray]:
+        """Numbers of a column that is cut, one in each of these intervals, and within the range that is given of it."""
+        condition, density = condition_of(given), self.net.density_within(key)
+        tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
+        whole = self.schema[key].whole
+        return drawn_within(lambda own: {key: density.draw(own, rng, whole)}, intervals, tests)
 
     def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
         """Levels of the discrete nodes, one after another, each given those before it and what is given."""
@@ -425,7 +449,7 @@ class FittedNet(Learned):
     def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
         """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""
         if node.key in self.net.cuts:
-            return np.asarray(shares @ self.net.interval_means(node.key))
+            return np.asarray(shares @ self.net.density_within(node.key).means)
         return np.asarray(np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.fitted.conditions import Condition, Levels, condition_of, is_number
+from softcount.fitted.conditions import Condition, Levels, condition_of, is_number, number_of
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.networks.row_evidence import Evidence
@@ -118,10 +118,28 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
     else:
         condition = condition_of(value)
         assert condition is not None  # it was no single value
-        weights[condition.allows(Levels(f"node {node.key!r}", levels, net.cuts.get(node.key)))] = 1.0
+        allowed = condition.allows(Levels(f"node {node.key!r}", levels, net.cuts.get(node.key)))
+        weights[allowed] = 1.0
+        within = _share_within(net, node.key, condition) if node.key in net.cuts else weights
+        weights = within if (within * allowed).any() else weights
     if not weights.any():
         raise DataError(f"what is given of {node.key!r} leaves none of its levels possible.")
     return weights
+
+
+def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
+    """How much of each interval of a cut number a condition allows; nothing if it names intervals or single numbers."""
+    density, half = net.density_within(key), 0.5 if net.schema[key].whole else 0.0
+    try:
+        pieces = condition.pieces(number_of)
+    except DataError:  # it names intervals
+        return np.zeros(len(density.shares))
+    found = np.zeros(len(density.shares))
+    for piece in pieces:
+        low = piece.low - half if piece.low_in else piece.low + half
+        high = piece.high + half if piece.high_in else piece.high - half
+        found += density.share_between(low, max(low, high))
+    return found
 
 
 def _weight(key: Key, weight: Any) -> float:

@@ -19,7 +19,7 @@ from softcount.networks.graph import Graph
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Chunk, Settled
-from softcount.table.cuts import MOST_INTERVALS, by_class, equal_count, interval_means, interval_names
+from softcount.table.cuts import MOST_INTERVALS, IntervalDensity, by_class, equal_count, interval_names
 from softcount.table.schema import Key, Schema
 
 FLOOR = 1e-6
@@ -86,14 +86,17 @@ class DeclaredNet:
         _refuse_points(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
-        means = {key: interval_means(*_cells(schema, chunks, key)[:2], edges) for key, edges in cuts.items()}
+        within = {
+            key: IntervalDensity.of(*_cells(schema, chunks, key)[:2], edges, schema[key].whole)
+            for key, edges in cuts.items()
+        }
         notes += [
             f"only numbers depend on {key!r}: declared normal, it would not be cut."
             for key in cuts
             if key not in self.cut and _only_numbers_below(graph, graph.number[key], nodes)
         ]
         target = self.target if self.target in graph.number else None
-        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, means), notes
+        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, within), notes
 
     def _refuse_left_out(self, graph: Graph) -> None:
         """Raise where a hidden node or the class is in no edge."""

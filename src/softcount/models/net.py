@@ -33,7 +33,7 @@ from softcount.networks.network import in_words
 from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
-from softcount.table.cuts import interval_middles
+from softcount.table.cuts import PIECES, IntervalDensity
 from softcount.table.schema import Key, Schema
 
 MOST_CELLS = 1 << 22
@@ -100,7 +100,8 @@ class Net(GraphModel):
     """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
 
     `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
-    tell; a node with neither columns nor cuts nor labels is hidden. `means[key]` are the mean numbers of the intervals.
+    tell; a node with neither columns nor cuts nor labels is hidden. `within[key]` is how its numbers lie within the
+    intervals.
     """
 
     schema: Schema
@@ -109,7 +110,7 @@ class Net(GraphModel):
     kernels: Kernels
     cuts: Mapping[Key, np.ndarray] = field(default_factory=dict)
     target: Key | None = None
-    means: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    within: Mapping[Key, IntervalDensity] = field(default_factory=dict)
     nodes: Nodes = field(init=False, repr=False)
 
     name: ClassVar[str] = "network"
@@ -256,9 +257,16 @@ class Net(GraphModel):
                 found[:, new] = -1
         return found
 
-    def interval_means(self, key: Key) -> np.ndarray:
-        """What a number that is cut is in the mean, in each of its intervals; their middles where nobody counted."""
-        return self.means[key] if key in self.means else interval_middles(self.cuts[key])
+    def density_within(self, key: Key) -> IntervalDensity:
+        """How a number that is cut lies within its intervals; evenly if no rows were counted."""
+        return self.within[key] if key in self.within else IntervalDensity.without_rows(self.cuts[key])
+
+    def log_densities_within(self, chunk: Chunk) -> np.ndarray:
+        """The log-density of each row's cut numbers given the intervals that they are in."""
+        found = np.zeros(chunk.n_rows)
+        for key in self.cuts:
+            found += self.density_within(key).log_densities(chunk.reals[:, self.schema.places[key].slot])
+        return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
         """All rows in parts that only the model decides: equal rows are found wherever they stand."""
@@ -426,8 +434,8 @@ class Net(GraphModel):
         cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
         label = None if self.target is None else self.graph.number[self.target]
         parents = [list(own) for own in self.graph.parents]
-        means = [list(map(float, self.interval_means(x.key))) for x in self.each if x.key in self.cuts]
-        return {"parents": parents, "cuts": cuts, "means": means, "label": label, "cells": int(self.kernels.cells)}
+        within = [_density_document(self.density_within(x.key)) for x in self.each if x.key in self.cuts]
+        return {"parents": parents, "cuts": cuts, "within": within, "label": label, "cells": int(self.kernels.cells)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Net:
@@ -452,7 +460,7 @@ class Net(GraphModel):
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
         _refuse_shown_twice(net)
-        return replace(net, means=_means(document.get("means"), cuts)) if cuts or document.get("means") else net
+        return replace(net, within=_densities(document.get("within"), cuts)) if cuts or document.get("within") else net
 
 
 def _refuse_shown_twice(net: Net) -> None:
@@ -483,19 +491,31 @@ def _edges(said: Any) -> np.ndarray:
     return edges
 
 
-def _means(said: Any, cuts: Mapping[Key, np.ndarray]) -> dict[Key, np.ndarray]:
-    """The means of intervals, which older files do not have."""
+def _density_document(density: IntervalDensity) -> dict[str, Any]:
+    ends, rows = [float(density.edges[0]), float(density.edges[-1])], density.shares.tolist()
+    return {"ends": ends, "means": density.means.tolist(), "shares": rows, "beyond": list(density.beyond)}
+
+
+def _densities(said: Any, cuts: Mapping[Key, np.ndarray]) -> dict[Key, IntervalDensity]:
+    """The densities within intervals, which older files do not have."""
     if said is None:
         return {}
     if not isinstance(said, list) or len(said) != len(cuts):
-        raise ModelFileError("means of intervals are not as many as cut nodes.")
-    found = {}
-    for (key, edges), own in zip(cuts.items(), said, strict=True):
-        means = np.array([number(each, "a mean") for each in own], dtype=np.float64)
-        if len(means) != len(edges) + 1:
-            raise ModelFileError(f"node {key!r} has not one mean for each of its intervals.")
-        found[key] = means
-    return found
+        raise ModelFileError("densities within intervals are not as many as cut nodes.")
+    return {key: _density(key, edges, own) for (key, edges), own in zip(cuts.items(), said, strict=True)}
+
+
+def _density(key: Key, cuts: np.ndarray, said: Mapping[str, Any]) -> IntervalDensity:
+    numbers = {name: np.array([number(x, f"{name} of {key!r}") for x in said[name]]) for name in ("ends", "means")}
+    beyond = tuple(number(x, f"what {key!r} keeps beyond its ends") for x in said["beyond"])
+    shares = np.array([[number(x, f"a share of {key!r}") for x in row] for row in said["shares"]])
+    edges = np.concatenate([numbers["ends"][:1], cuts, numbers["ends"][1:]])
+    if shares.shape != (len(cuts) + 1, PIECES) or len(numbers["means"]) != len(cuts) + 1 or len(edges) != len(cuts) + 2:
+        raise ModelFileError(f"node {key!r} has not one density for each of its intervals.")
+    sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0) and (np.diff(edges) > 0).all()
+    if not sound or len(beyond) != 2 or not all(0 < x < 0.5 for x in beyond):
+        raise ModelFileError(f"node {key!r} has an impossible density within its intervals.")
+    return IntervalDensity(edges, shares, numbers["means"], (beyond[0], beyond[1]))
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from softcount.numerics.logspace import times_log
+from softcount.records import dataclass
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
 
 LOG_2 = math.log(2.0)
@@ -33,27 +35,132 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     return np.array(sorted(edge for edge in edges if edge is not None))
 
 
-def interval_means(values: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The mean of the values in every interval between the edges; of one that holds none, its middle or its end.
+PIECES = 8
+"""Bins of equal width that the density within an interval has."""
 
-    >>> interval_means(np.array([1.0, 2.0, 6.0]), np.ones(3), np.array([3.0, 9.0]))
-    array([1.5, 6. , 9. ])
+
+@dataclass(frozen=True)
+class IntervalDensity:
+    """How the numbers of a column lie within the intervals that it is cut into.
+
+    `edges` are the cuts between the smallest and the largest number seen. `shares` (intervals x bins of equal width)
+    add up to 1 in every interval: they turn a probability of intervals into a density of numbers. `means` are the mean
+    numbers of the intervals. `beyond` is the share of the first and of the last interval that is kept for numbers
+    outside the range seen, about as much as one row.
     """
-    place = np.searchsorted(edges, values)
-    weight = np.bincount(place, weights, len(edges) + 1)
-    centre = float(np.median(values)) if len(values) else 0.0
-    total = np.bincount(place, weights * (values - centre), len(edges) + 1)
-    return np.where(weight > 0, centre + total / np.where(weight > 0, weight, 1.0), interval_middles(edges))
+
+    edges: np.ndarray
+    shares: np.ndarray
+    means: np.ndarray
+    beyond: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray, cuts: np.ndarray, whole: bool = False) -> IntervalDensity:
+        """The density of weighted numbers; each of `whole` ones reaches half a unit to either side.
+
+        >>> density = IntervalDensity.of(np.array([0.0, 1.0, 6.0]), np.ones(3), np.array([3.0]))
+        >>> density.edges, density.means
+        (array([0., 3., 6.]), array([0.5, 6. ]))
+        """
+        if not len(values):
+            return cls.without_rows(cuts)
+        low, high = float(values.min()) - 0.5 * whole, float(values.max()) + 0.5 * whole
+        inner = np.diff(cuts).mean() if len(cuts) > 1 else max(high - low, 1.0)
+        low = low if not len(cuts) or low < cuts[0] else cuts[0] - inner
+        high = high if high > (cuts[-1] if len(cuts) else low) else (cuts[-1] if len(cuts) else low) + inner
+        edges = np.concatenate([[low], cuts, [high]])
+        counts = _bin_counts(values, weights, _bounds(edges), whole).reshape(-1, PIECES)
+        place = np.searchsorted(cuts, values)
+        total = counts.sum(axis=1)
+        shares = (counts + 1.0 / PIECES) / (
+            total[:, None] + 1.0
+        )  # one row more, spread evenly: no number is impossible
+        sums = np.bincount(place, weights * (values - values[0]), len(cuts) + 1)
+        seen = np.bincount(place, weights, len(cuts) + 1)
+        # of an interval that no row is in, its middle, or the cut that it begins or ends with
+        empty = np.clip(edges[:-1] / 2 + edges[1:] / 2, *(cuts[[0, -1]] if len(cuts) else edges))
+        means = np.where(seen > 0, values[0] + sums / np.where(seen > 0, seen, 1.0), empty)
+        return cls(edges, shares, means, (float(1 / (total[0] + 3)), float(1 / (total[-1] + 3))))
+
+    @classmethod
+    def without_rows(cls, cuts: np.ndarray) -> IntervalDensity:
+        """Even within each interval; the first and the last are as wide as the others on average."""
+        wide = float(np.diff(cuts).mean()) if len(cuts) > 1 else 1.0
+        ends = (cuts[0] - wide, cuts[-1] + wide) if len(cuts) else (-0.5, 0.5)
+        edges = np.concatenate([[ends[0]], cuts, [ends[1]]])
+        shares = np.full((len(cuts) + 1, PIECES), 1.0 / PIECES)
+        return cls(edges, shares, edges[:-1] / 2 + edges[1:] / 2, (0.25, 0.25))
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Where the bins of all intervals begin, and where the last ends."""
+        return _bounds(self.edges)
+
+    def log_densities(self, values: np.ndarray) -> np.ndarray:
+        """The log-density of numbers given the interval that they are in; nothing for missing ones.
+
+        Outside the range seen it falls off exponentially, by a factor e over the width of the last interval there.
+        """
+        known = ~np.isnan(values)
+        at = np.where(known, values, self.edges[0])
+        bins = bins_of(at, self.bounds)
+        kept = np.zeros(len(self.shares))
+        kept[0] += self.beyond[0]
+        kept[-1] += self.beyond[1]
+        inside = np.log(self.shares * (1.0 - kept[:, None])).ravel() - np.log(np.diff(self.bounds))
+        found = inside[bins]
+        widths = np.diff(self.edges)
+        for past, width, share in (
+            (self.edges[0] - at, widths[0], self.beyond[0]),
+            (at - self.edges[-1], widths[-1], self.beyond[1]),
+        ):
+            found = np.where(past > 0, math.log(share / width) - past / width, found)
+        return np.where(known, found, 0.0)
+
+    def draw(self, intervals: np.ndarray, rng: np.random.Generator, whole: bool = False) -> np.ndarray:
+        """A number of each of these intervals, within the range seen; rounded if the column holds `whole` numbers."""
+        chance = rng.random(len(intervals))
+        totals = np.cumsum(self.shares, axis=1)[intervals]
+        bins = np.minimum((chance[:, None] * totals[:, -1:] >= totals).sum(axis=1), PIECES - 1)
+        low, high = (self.bounds[intervals * PIECES + bins + more] for more in (0, 1))
+        found = np.asarray(low + (high - low) * rng.random(len(intervals)))
+        return np.clip(np.rint(found), self.edges[0] + 0.5, self.edges[-1] - 0.5) if whole else found
+
+    def share_between(self, low: float, high: float) -> np.ndarray:
+        """How much of each interval lies between two numbers.
+
+        >>> IntervalDensity.without_rows(np.array([0.0, 4.0])).share_between(-1.0, 1.0)
+        array([0.25, 0.25, 0.  ])
+        """
+        whole = np.concatenate([[0.0], np.cumsum(self.shares.ravel())])
+        ends = [np.interp(np.clip(x, self.edges[:-1], self.edges[1:]), self.bounds, whole) for x in (low, high)]
+        return np.asarray(ends[1] - ends[0])
+
+    def cdf(self, shares: np.ndarray, x: float) -> float:
+        """How much lies below x if the intervals have these shares."""
+        below = np.concatenate([[0.0], np.cumsum((shares[:, None] * self.shares).ravel())])
+        return float(np.interp(x, self.bounds, below / below[-1]))
 
 
-def interval_middles(edges: np.ndarray) -> np.ndarray:
-    """The middle of every interval; of the first and the last their end, and nought where there is no edge.
+def _bounds(edges: np.ndarray) -> np.ndarray:
+    """Where the bins of all intervals begin, and where the last ends."""
+    steps = np.arange(PIECES) / PIECES
+    return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])
 
-    >>> interval_middles(np.array([0.0, 4.0])), interval_middles(np.zeros(0))
-    (array([0., 2., 4.]), array([0.]))
-    """
-    ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
-    return np.asarray(ends[:-1] / 2 + ends[1:] / 2)
+
+def bins_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """The bin of each number, which holds its upper end; numbers outside are in the first and in the last."""
+    return np.clip(np.searchsorted(bounds, values) - 1, 0, len(bounds) - 2)
+
+
+def _bin_counts(values: np.ndarray, weights: np.ndarray, bounds: np.ndarray, whole: bool) -> np.ndarray:
+    """The weight in every bin; that of a whole number is spread over half a unit to either side."""
+    if not whole:
+        return np.bincount(bins_of(values, bounds), weights, len(bounds) - 1)
+    units, places = np.unique(values, return_inverse=True)
+    below = np.cumsum(np.bincount(places, weights))
+    knots = (units[:, None] + [-0.5, 0.5]).ravel()
+    return np.diff(np.interp(bounds, knots, np.stack([np.append(0.0, below[:-1]), below], axis=1).ravel()))
 
 
 def _end_of_run(ordered: np.ndarray, place: int) -> int:

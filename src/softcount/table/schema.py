@@ -10,7 +10,7 @@ from typing import NamedTuple
 from softcount.records import dataclass
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
-from softcount.table.cell_forms import CellForm
+from softcount.table.cell_forms import WHOLE, CellForm
 from softcount.table.counted_points import CountedPoints
 from softcount.text.word_rules import Reading
 
@@ -91,6 +91,11 @@ class Field:
     missing: tuple[str, ...] = ()
     written: CellForm | None = None
     cells: str = field(default="", compare=False)
+
+    @property
+    def whole(self) -> bool:
+        """Whether its numbers are whole."""
+        return self.kind is Kind.COUNT or (self.kind.numeric and self.written == WHOLE)
 
 
 MOST_TEXTS = 8_500
