@@ -9,7 +9,8 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
-from softcount.errors import DataError, DataWarning, ModelFileError
+from softcount.classify import conditional_fit
+from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.archive import read, write
 
@@ -162,6 +163,28 @@ def test_a_pair_of_columns_that_only_together_tell_is_found():
     model = sc.Classifier().fit(X, y)
     assert model.score(X, y) == 1.0
     assert model.selection_["model"][0].as_py() == "pairs of columns"
+
+
+@pytest.mark.parametrize("failures", [1, 99])
+def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, (300, 4)).astype(str)
+    y = (X[:, 1] == X[:, 3]).astype(int)
+    lowest, failed = conditional_fit.lowest, []
+
+    def stops_early(objective, start, *settings):
+        if len(start) == 1 and len(failed) < failures:  # folds of a small table are fitted side by side
+            failed.append(start)
+            return start, np.zeros(1, dtype=np.int64)
+        return lowest(objective, start, *settings)
+
+    monkeypatch.setattr(conditional_fit, "lowest", stops_early)
+    if failures == 1:
+        assert sc.Classifier().fit(X, y).score(X, y) == 1.0
+    else:
+        with pytest.raises(SoftcountError, match="final fit of 'pairs of columns' failed"):
+            sc.Classifier().fit(X, y)
+    assert failed
 
 
 def test_numbers_that_say_nothing_alone_are_looked_at_in_pairs():

@@ -176,6 +176,23 @@ def test_the_lowest_points_are_found_as_scipy_finds_them():
         assert own[0] == steps[k]
 
 
+@pytest.mark.parametrize("steep", [1e3, 1e4, 1e6])
+def test_one_direction_far_steeper_than_the_others_does_not_end_a_descent(steep):
+    curve = np.ones(40)
+    curve[7] = steep
+    found, steps = lowest(lambda at: (0.5 * (at - 10.0) ** 2 @ curve, (at - 10.0) * curve), np.zeros((1, 40)), 60, 3e-4)
+    np.testing.assert_allclose(found, 10.0, atol=0.1)
+    assert steps[0] < 10
+
+
+def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
+    monkeypatch.setattr("softcount.classify.learning_features.LOOKED_AT", 10)
+    places = np.where(np.arange(1000) % 9 == 1, 2, 1)[None]
+    products, _ = Features(Indicators(places, 3), np.zeros((1000, 0))).moments(np.arange(1000.0))
+    expected = [np.arange(1000.0)[places[0] == cell].sum() / np.arange(1000.0).sum() for cell in (1, 2)]
+    np.testing.assert_allclose(np.diagonal(products)[1:], expected)
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("few", [0, 1 << 18])
 def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monkeypatch):

@@ -245,7 +245,7 @@ class _Shape:
         """Where nothing is known yet."""
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
-        return cls(curve, *problem.features.moments, np.zeros(problem.features.width))
+        return cls(curve, *problem.features.moments(problem.weights), np.zeros(problem.features.width))
 
     @classmethod
     def around(cls, problem: Conditional, start: np.ndarray) -> _Shape:

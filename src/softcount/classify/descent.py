@@ -23,15 +23,18 @@ Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 def lowest(
     objective: Objective, start: np.ndarray, most: int, tol: float, least: float | np.ndarray = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where each of several objectives is least, and the steps it took; a unit step is about right in every direction.
+    """Minimise several independent objectives by L-BFGS; return the minima and the number of steps each took.
 
-    They are gone down side by side, none of them minding the others. Each ends when a step gains no more than `tol` of
-    its value, or of one, and besides `least`.
+    A unit step should be about right in every direction. An objective ends if neither its last step nor a plain
+    gradient step of unit length gains more than `tol` times its value (or times one) plus `least`. The gain of the last
+    step alone proves nothing: if one direction is far steeper than the rest, the step is short because of that
+    direction, and the curvature learned from it makes the next step short as well.
     """
     at = start
     value, slope = objective(at)
     path = _Path()
     going, taken = np.ones(len(at), dtype=bool), np.zeros(len(at), dtype=np.int64)
+    plain = np.ones(len(at), dtype=bool)  # the next step follows the gradient alone
     for _ in range(most):
         along = path.direction(slope)
         along[~going] = 0.0
@@ -39,7 +42,12 @@ def lowest(
         moved = lower < value
         path.add(ahead - at, new - slope)
         taken += going & moved
-        going &= value - lower > tol * np.maximum(np.abs(lower), 1.0) + least
+        small = tol * np.maximum(np.abs(lower), 1.0) + least
+        unfinished = np.maximum(value - lower, 0.5 * np.vecdot(new, new)) > small
+        going &= unfinished & (moved | ~plain)
+        plain = going & ~moved
+        if plain.any():  # the curvature learned so far misleads
+            path.forget(plain)
         at, value, slope = ahead, lower, new
         if not going.any():
             break
@@ -60,6 +68,12 @@ class _Path:
         over = np.divide(1.0, curved, out=np.zeros_like(curved), where=fair)
         self.scale = np.divide(curved, bent, out=np.broadcast_to(self.scale, bent.shape).copy(), where=fair)
         self.steps.append((moved, turned, over))
+
+    def forget(self, which: np.ndarray) -> None:
+        """Drop the curvature learned of some objectives."""
+        for _, _, over in self.steps:
+            over[which] = 0.0
+        self.scale = np.where(which, 1.0, self.scale)
 
     def direction(self, slope: np.ndarray) -> np.ndarray:
         """Downhill, corrected by what the steps so far showed of the curvature (two loops)."""

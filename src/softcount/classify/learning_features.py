@@ -53,14 +53,21 @@ class Features:
         own = self.indicators.turned(residuals)
         return np.concatenate([own, self.dense.T @ residuals]) if self.dense.shape[1] else own
 
-    @cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean products of the features at both ends, and mean squares of those between, by some of the rows."""
+    def moments(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean products of the features at both ends, and mean squares of those between.
+
+        Squares are of all rows, correlations of some: a cell that the sample misses would get a step far too long.
+        """
+        total, first = max(float(weights.sum()), 1e-300), self.turned_first
+        squares = self.indicators.squares(weights) / total
         step = np.unique(np.linspace(0, len(self) - 1, min(LOOKED_AT, len(self))).astype(int))
-        some, first = self.indicators.take(step), self.turned_first
-        near = np.hstack([some.first(first), self.dense[step]])
-        squares = some.squares(np.ones(len(step)))[first:] / len(step)
-        return near.T @ near / len(step), squares
+        near = np.hstack([self.indicators.take(step).first(first), self.dense[step]])
+        found = near.T @ (near * weights[step, None])
+        whole = np.concatenate([squares[:first], weights @ self.dense**2 / total])
+        scale = np.sqrt(np.divide(whole, np.diagonal(found), out=np.zeros_like(whole), where=np.diagonal(found) > 0))
+        found *= scale[:, None] * scale
+        np.fill_diagonal(found, whole)
+        return found, squares[first:]
 
 
 @dataclass(frozen=True, eq=False)

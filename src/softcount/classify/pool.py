@@ -17,6 +17,7 @@ from softcount.classify.shared_weights import SharedWeights, Weighing, temper
 from softcount.classify.training import Training
 from softcount.classify.word_lines import WordLines
 from softcount.classify.word_recipes import ALL_RECIPES, recipes_for
+from softcount.errors import SoftcountError
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
@@ -47,6 +48,8 @@ FEW_WORK = 1 << 18
 """Rows times columns, and words, times classes up to which all folds are tested; of more work, two of them."""
 MANY_ROWS = 20_000
 """Rows from which one fold is enough to tell."""
+FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
+"""Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
 MUCH_WORK = 1 << 25
 """Words times classes from which one fold is all there is time for."""
 
@@ -144,7 +147,10 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     said = _in_all(held)
     settings = _settings(said, training, out)
     chosen, found = _weighed({key: said[key] for key in settings.values()}, training, out)
-    members = list(runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen]))
+    refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
+    members = [
+        _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
+    ]
     tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), training, out)
     names = tuple(key[0] for key in chosen)
     scored = _scored(np.stack([said[key] for key in chosen], axis=1), training, out, split, found)
@@ -319,6 +325,41 @@ def _weighed(
 def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
     name, setting = chosen
     return next(iter(ALL_RECIPES[name].learned(training, (setting,))))
+
+
+def _confirm_refit(
+    member: Member, key: tuple[str, Any], logs: np.ndarray, training: Training, out: np.ndarray
+) -> Member:
+    """The refitted member, unless it is far worse on rows it has seen than on the same rows (`out`) held out.
+
+    A fit that stopped early is repeated through all settings of its recipe, each starting where the last one ended; if
+    that is no better, the fit is refused.
+    """
+    if not _far_worse(member, logs, training, out):
+        return member
+    recipe = ALL_RECIPES[key[0]]
+    settings = recipe.settings(training)
+    path = settings[: settings.index(key[1]) + 1] if key[1] in settings else (key[1],)
+    *_, again = recipe.learned(training, path)
+    if not _far_worse(again, logs, training, out):
+        return again
+    held = _loss(logs, training.labels[out], training.weights[out])
+    raise SoftcountError(
+        f"the final fit of {key[0]!r} failed: cross-validation gave a log-loss of {held:.4g} on held-out rows, and the "
+        "final fit is far worse on the same rows. Use NaiveBayes() for this table, and please report it."
+    )
+
+
+def _far_worse(member: Member, logs: np.ndarray, training: Training, out: np.ndarray) -> bool:
+    """Whether a member loses more than FAR_WORSE nats per row, beyond chance, on rows that `logs` are held out of."""
+    some = np.unique(np.linspace(0, len(out) - 1, min(CONFIRMED_ROWS, len(out))).astype(np.int64))
+    rows, heavy = out[some], training.weights[out[some]]
+    each = np.arange(len(some)), training.labels[rows]
+    own = log_posteriors(member.scores(training.rows.take(rows)))
+    more = np.maximum(logs[some][each], np.log(SMALLEST)) - np.maximum(own[each], np.log(SMALLEST))
+    mean = float(heavy @ more / heavy.sum())
+    error = float(np.sqrt(heavy**2 @ (more - mean) ** 2)) / float(heavy.sum())
+    return not mean <= max(FAR_WORSE, 5.0 * error)
 
 
 def _tried(
