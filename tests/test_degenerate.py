@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.mixture import GaussianMixture as PeerMixture
 
@@ -150,3 +151,38 @@ def test_a_width_that_all_classes_share_is_mended_by_the_small_class_that_made_i
     X[0, 3] = 50.0
     model = sc.GaussianMixture(4, "tied", n_init=3, random_state=0, n_jobs=1).fit(X)
     assert sorted(np.bincount(model.predict(X)).tolist()) == [80, 80, 80, 80]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sc.Classifier(n_jobs=1),
+        sc.NaiveBayes(kinds={"a": "normal", "b": "lognormal", "c": "poisson"}, n_jobs=1),
+        sc.NaiveBayes(kinds={("a", "b"): sc.Multinormal()}, n_jobs=1),
+        sc.AveragedStars(numbers="normal", n_jobs=1),
+        sc.Mixture(2, n_jobs=1),
+        sc.GaussianMixture(2, n_jobs=1),
+        sc.KMeans(2, n_jobs=1),
+        sc.KernelDensity(),
+        sc.BayesNet(n_jobs=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_finite_row_has_finite_probabilities_or_a_clear_error(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    classes = np.arange(90) % 3
+    frame = pd.DataFrame({"a": rng.normal(size=90) + classes, "b": rng.lognormal(size=90) * (1 + classes)})
+    frame = frame.assign(c=rng.poisson(3.0 + classes).astype(float))
+    supervised = isinstance(model, (sc.Classifier, sc.NaiveBayes, sc.AveragedStars))
+    model = clone(model).fit(frame, classes) if supervised else clone(model).fit(frame)
+    for column in frame:
+        for cell in (1e155, 1.7e308, -1.7e308, 1e-320):
+            asked = frame.iloc[:2].copy()
+            asked.loc[0, column] = cell
+            for method in ("predict_proba", "predict", "score_samples"):
+                try:
+                    answer = np.asarray(getattr(model, method)(asked))
+                except (AttributeError, sc.SoftcountError):
+                    continue
+                assert not np.isnan(answer).any(), (column, cell, method)

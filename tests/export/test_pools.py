@@ -48,6 +48,7 @@ def asked() -> Cells:
     """Rows as they are, with levels never seen, numbers far out, edges of intervals, and a row of nothing."""
     cells = {name: list(column) for name, column in mixed()[0].items()}
     cells["it's"][0], cells["rooms"][1], cells["a"][2], cells["pay"][3] = "new", 17, 1e6, 1e-9
+    cells["b"][5], cells["c"][6] = -1e200, 1e200
     for column in cells.values():
         column[4] = None
     return numbered(cells)

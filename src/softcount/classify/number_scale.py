@@ -6,6 +6,8 @@ import numpy as np
 
 from softcount.records import dataclass
 
+LARGEST = 1e6
+"""Deviations from the mean that a number is taken to have at most: squares of 1e155 are too large for a float."""
 CLEARLY = 0.1
 """Nats a row by which bells over logarithms must be likelier than bells over the numbers themselves."""
 
@@ -30,8 +32,8 @@ class NumberScale:
         return cls(floor, *standards(_logged(numbers, floor), weights))
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x numbers) deviations from the mean; NaN where missing."""
-        return np.asarray((_logged(numbers, self.floor) - self.middle) / self.spread)
+        """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN where missing."""
+        return np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST)
 
     def some(self, columns: np.ndarray) -> NumberScale:
         """The scale of some of the numbers."""

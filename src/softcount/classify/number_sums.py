@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from softcount.classify.indicators import Indicators
-from softcount.classify.number_scale import standards
+from softcount.classify.number_scale import LARGEST, standards
 from softcount.records import dataclass
 
 SMALLEST = 1e-9
@@ -131,7 +131,7 @@ class StarNormals:
 
     def powers(self, numbers: np.ndarray) -> np.ndarray:
         """(3 x rows x numbers) squares, numbers and ones in their own units; 0 where missing."""
-        moved = (numbers - self.middle) * self.scale
+        moved = np.clip((numbers - self.middle) * self.scale, -LARGEST, LARGEST)
         there = ~np.isnan(moved)
         filled = np.where(there, moved, 0.0)
         return np.stack([filled**2, filled, there.astype(float)])

@@ -204,6 +204,11 @@ def smallest(one: Formula, other: Any) -> Formula:
     return formula(0.0) - largest([formula(0.0) - one, formula(0.0) - other])
 
 
+def clipped(one: Formula, most: float) -> Formula:
+    """A number, bounded by `most` on either side."""
+    return smallest(largest([one, formula(-most)]), formula(most))
+
+
 def total(parts: Sequence[Formula]) -> Formula:
     """The sum, as a tree: engines refuse an expression that is a thousand levels deep.
 

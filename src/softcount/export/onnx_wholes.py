@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.classify.number_scale import LARGEST
 from softcount.export.block_formulas import HALF_LOG_2PI, BlockDensity, student_tops
 from softcount.export.formulas import Formula, LevelCode, Whole, log1p
 from softcount.export.onnx_formulas import OnnxGraph
@@ -76,6 +77,7 @@ def _under_parents(graph: OnnxGraph, of: StarsMean) -> str:
     assert normals is not None
     raw = node("Concat", *(graph.cell(key) for key in of.keys[: normals.numbers]), axis=1)
     moved = node("Mul", node("Sub", raw, known(normals.middle[None])), known(normals.scale[None]))
+    moved = node("Clip", moved, known(np.array(-LARGEST)), known(np.array(LARGEST)))
     hole = node("IsNaN", raw)
     x = node("Where", hole, known([[0.0]]), moved)
     one = node("Where", hole, known([[0.0]]), known([[1.0]]))

@@ -11,7 +11,7 @@ from softcount.classify.conditional_fit import spread
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import column_keys, measured_count, number_count
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
-from softcount.classify.number_scale import NumberScale
+from softcount.classify.number_scale import LARGEST, NumberScale
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
@@ -29,11 +29,11 @@ from softcount.export.formulas import (
     LevelCode,
     LookUp,
     Missing,
+    clipped,
     formula,
     gathered,
     largest,
     log,
-    smallest,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, input_columns
 from softcount.export.star_formulas import StarsMean
@@ -117,7 +117,7 @@ def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[For
     found = [formula(coefficients[0]), *columns.tables(member.cuts, member.terms, coefficients[1:])]
     for place, slope in enumerate(coefficients[1 + member.terms.width :]):
         key = columns.keys[place]
-        line = smallest(largest([_standard(member.scale, place, key), formula(-FARTHEST)]), FARTHEST) * slope
+        line = _standard(member.scale, place, key, FARTHEST) * slope
         found.append(Choose((Missing(key),), formula(0.0), line))
     return found
 
@@ -144,8 +144,8 @@ def _normals(
     return found
 
 
-def _standard(scale: NumberScale, place: int, key: Key) -> Formula:
-    """A number in deviations from its mean, of the logarithm where that was taken."""
+def _standard(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
+    """A number in deviations from its mean, of the logarithm if that was taken; `most` on either side."""
     floor, cell = float(scale.floor[place]), Cell(key)
     value = log(largest([cell, formula(floor)])) if floor > 0 else cell
-    return (value - formula(scale.middle[place])) / formula(scale.spread[place])
+    return clipped((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from softcount.classify.number_scale import LARGEST
 from softcount.classify.number_sums import StarNormals
 from softcount.classify.star_tables import StarTables
 from softcount.export.formulas import (
@@ -21,6 +22,7 @@ from softcount.export.formulas import (
     Missing,
     Once,
     Whole,
+    clipped,
     formula,
     largest,
     log,
@@ -78,7 +80,7 @@ def _normals(normals: StarNormals, code: Code, own: slice, keys: Sequence[Key]) 
 def _parabola(normals: StarNormals, place: int, key: Key, parts: Sequence[Formula]) -> Formula:
     """A number's log-density by the coefficients of its square, itself and one; nothing where it is missing."""
     square, line, one = parts
-    x = (Cell(key) - normals.middle[place]) * normals.scale[place]
+    x = clipped((Cell(key) - normals.middle[place]) * normals.scale[place], LARGEST)
     return Choose((Missing(key),), formula(0.0), (x * square + line) * x + one)
 
 

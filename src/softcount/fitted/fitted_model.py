@@ -277,6 +277,7 @@ class Fitted(Learned):
             self._refuse_impossible_rows(chunk, finish(joint), a)
         if finish is None:
             out += ready.base
+            out[np.isnan(out)] = -np.inf  # of a finite cell near 1e308, whose terms are too large for a float
         return out
 
     def _refuse_impossible_rows(self, chunk: Chunk, evidence: np.ndarray, first: int = 0) -> None:

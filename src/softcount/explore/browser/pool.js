@@ -61,7 +61,9 @@ function termPlaces({ columns, sizes }, codes) {
   });
 }
 
-const standardised = ({ floor, middle, spread }, column, x) => ((floor[column] > 0 ? Math.log(Math.max(x, floor[column])) : x) - middle[column]) / spread[column];
+const LARGEST = 1e6; // deviations from the mean, as in NumberScale
+const standardised = ({ floor, middle, spread }, column, x) =>
+  Math.max(-LARGEST, Math.min(LARGEST, ((floor[column] > 0 ? Math.log(Math.max(x, floor[column])) : x) - middle[column]) / spread[column]));
 
 // Each member tells `add` what a column, or null for none of them, adds to the score of a class.
 const MEMBERS = {
