@@ -21,6 +21,7 @@ from softcount.errors import SoftcountError
 from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
+from softcount.table.repeated_rows import RepeatedRows, find_repeats, fold_units, row_keys
 
 FOLDS = 5
 SMALLEST = 1e-15
@@ -50,6 +51,8 @@ MANY_ROWS = 20_000
 """Rows from which one fold is enough to tell."""
 FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
 """Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
+MOST_WRITTEN = 100_000
+"""Rows, each as often as it weighs, that are written out at most, unless there are 4 for each row given."""
 MUCH_WORK = 1 << 25
 """Words times classes from which one fold is all there is time for."""
 
@@ -116,6 +119,7 @@ class HeldScores:
     labels: np.ndarray
     weights: np.ndarray
     folds: np.ndarray
+    repeats: RepeatedRows | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,41 +142,49 @@ def learned_pool(
 
 
 def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Pool, HeldScores]:
-    training = _in_order(whole)
-    split = dealt(training.labels, folds or FOLDS)
+    training, repeats, units = _in_order(whole)
+    split = deal(training.labels, units, folds or FOLDS)
     tested = range(folds or _tested(training))
     work = partial(_held_out, training, split, until)
     held = [part for parts in runner.map(work, _together(training, tested)) for part in parts]
     out = np.concatenate([part.rows for part in held])
-    said = _in_all(held)
-    settings = _settings(said, training, out)
-    chosen, found = _weighed({key: said[key] for key in settings.values()}, training, out)
+    said, labels, weights = _in_all(held), training.labels[out], training.weights[out]
+    settings = _settings(said, labels, weights)
+    starts: dict[tuple[Any, ...], SharedWeights] = {}
+    chosen, found = _weighed({key: said[key] for key in settings.values()}, labels, weights, starts)
     refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
     members = [
         _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
     ]
-    tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), training, out)
+    tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), labels, weights)
     names = tuple(key[0] for key in chosen)
-    scored = _scored(np.stack([said[key] for key in chosen], axis=1), training, out, split, found)
+    groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
+    scored = HeldScores(_score_nested(said, labels, weights, groups, starts), labels, weights, split[out], repeats)
     loss = _loss(scored.logs, scored.labels, scored.weights)
     return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss), scored
 
 
-def _scored(
-    parts: np.ndarray, training: Training, out: np.ndarray, split: np.ndarray, whole: SharedWeights
-) -> HeldScores:
-    """What rows are given by weights that other folds suggest; of one fold, that each half suggests for the other.
+def _score_nested(
+    said: dict[tuple[str, Any], np.ndarray],
+    labels: np.ndarray,
+    weights: np.ndarray,
+    groups: np.ndarray,
+    starts: dict[tuple[Any, ...], SharedWeights],
+) -> np.ndarray:
+    """(rows x classes) log-posteriors of each group of rows under the ensemble that the other groups choose.
 
-    Newton's steps begin at those of the whole.
+    Settings, members and weights are chosen without the group: its log-loss is of rows that had no part in the choice.
+    `starts` are the weights that all rows suggest, by members.
     """
-    labels, heavy, folds = training.labels[out], training.weights[out], split[out]
-    groups = folds if len(np.unique(folds)) > 1 else np.arange(len(out)) % 2
-    logs = np.empty((len(out), training.classes))
+    logs = np.empty(next(iter(said.values())).shape)
     for group in np.unique(groups):
-        inside, others = groups == group, groups != group
-        found = _weights(parts[others], labels[others], heavy[others], whole)
-        logs[inside] = log_posteriors(found.scores(parts[inside]))
-    return HeldScores(logs, labels, heavy, folds)
+        inside, others = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
+        rest = {key: each[others] for key, each in said.items()}
+        settings = _settings(rest, labels[others], weights[others])
+        kept = {key: rest[key] for key in settings.values()}
+        chosen, found = _weighed(kept, labels[others], weights[others], dict(starts))
+        logs[inside] = log_posteriors(found.scores(np.stack([said[key][inside] for key in chosen], axis=1)))
+    return logs
 
 
 def _weights(
@@ -184,31 +196,47 @@ def _weights(
     return Weighing.of(parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)).lowest(start)
 
 
-def _in_order(given: Training) -> Training:
-    """The rows in an order of their own, each as often as it weighs where that is a whole number."""
+def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
+    """The rows in canonical order, a row of whole weight n written n times, what repeats there are, and fold units."""
     order = given.rows.in_order(given.labels)
-    times = written_out(given.weights[order])
+    blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
+    keys = row_keys(blocks, bags)
+    counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(order))
+    repeats = find_repeats(keys, given.labels, counts, blocks, bool(bags))
+    times = times_written(given.weights[order], repeats.copies)
+    weights = given.weights[order] / np.maximum(times, 1)
     order = np.repeat(order, times)
-    weights = np.ones(len(order)) if times.sum() > len(times) else given.weights[order]
-    return replace(given.take(order), weights=weights)
+    training = replace(given.take(order), weights=np.repeat(weights, times))
+    return training, repeats, fold_units(keys[order], training.labels, repeats.copies)
 
 
-def written_out(weights: np.ndarray) -> np.ndarray:
-    """How often each row is written out: as often as it weighs, where that is a whole number for all of them."""
-    counts = np.round(weights).astype(int)
-    whole = np.array_equal(counts, weights) and counts.sum() <= max(100_000, 4 * len(weights))
-    return counts if whole else np.ones(len(weights), dtype=int)
+def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
+    """How many times each row is written out: its weight, if all are whole numbers.
+
+    Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and of independent rows as many are written as
+    there may be, each with its part of the weight.
+    """
+    counts = np.round(weights).astype(np.int64)
+    limit = max(MOST_WRITTEN, 4 * len(weights))
+    if np.array_equal(counts, weights) and (counts.sum() <= limit or not copies):
+        return counts if counts.sum() <= limit else np.minimum(counts, limit // len(weights))
+    return np.ones(len(weights), dtype=np.int64)
 
 
-def dealt(labels: np.ndarray, folds: int) -> np.ndarray:
-    """A fold for each row, every class spread evenly; it depends on the rows' order and number alone."""
-    found = np.empty(len(labels), dtype=np.int64)
+def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
+    """A fold for each row: rows of a unit share one, and the units of every class are spread evenly.
+
+    Units are numbered as they are first met. A unit counts for the class of its first row.
+    """
+    _, first = np.unique(units, return_index=True)
+    own_class = labels[first]
+    found = np.empty(len(first), dtype=np.int64)
     shift = 0
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
+    for label in np.unique(own_class):
+        own = np.flatnonzero(own_class == label)
         found[own] = (np.random.default_rng(len(own)).permutation(len(own)) + shift) % folds
         shift += len(own)
-    return found
+    return found[units]
 
 
 def _tested(training: Training) -> int:
@@ -290,23 +318,27 @@ def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
     return {key: np.concatenate([part.said[key] for part in held]) for key in keys}
 
 
-def _settings(said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray) -> dict[str, Any]:
+def _settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     """The best setting of every recipe."""
-    labels, weights = training.labels[out], training.weights[out]
     losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
     names = dict.fromkeys(name for name, _ in said)
     return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
 
 
 def _weighed(
-    said: dict[tuple[str, Any], np.ndarray], training: Training, out: np.ndarray
+    said: dict[tuple[str, Any], np.ndarray],
+    labels: np.ndarray,
+    heavy: np.ndarray,
+    starts: dict[tuple[Any, ...], SharedWeights],
 ) -> tuple[list[Any], SharedWeights]:
-    """The members that are kept and their weights: of rows enough, the best alone where others add next to nothing."""
-    labels, heavy = training.labels[out], training.weights[out]
+    """The members that are kept and their weights: of rows enough, the best alone where others add next to nothing.
+
+    Newton's steps begin at the `starts` of the same members, which are filled in as they are found.
+    """
 
     def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
         parts = np.stack([said[key] for key in keys], axis=1)
-        found = _weights(parts, labels, heavy)
+        found = starts[tuple(keys)] = _weights(parts, labels, heavy, starts.get(tuple(keys)))
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
     alone = {key: learn([key]) for key in said}
@@ -366,10 +398,9 @@ def _tried(
     said: dict[tuple[str, Any], np.ndarray],
     settings: dict[str, Any],
     kept: dict[Any, float],
-    training: Training,
-    out: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
 ) -> list[Tried]:
-    labels, weights = training.labels[out], training.weights[out]
     lines = []
     for name, key in settings.items():
         right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())

@@ -322,7 +322,7 @@ def _decided(
     how = HowDecided(folds=request.folds or None, share=share)
     found, held = decided_for(fitted, _under_schema(request, fitted, table), threads, how)
     if found.pool is not None:
-        found = beside_plain(found, None if plain is None else plain.log_loss)
+        found = beside_plain(found, None if plain is None else plain.log_loss, held)
     if found.pool is None:
         return found, plain
     if held is None or request.folds == 0:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 DROPPED = "what told the classes was dropped: rows were added or taken away after the fit. Fit all at once to learn it."
 
-SAID = ("classes are told by ", "what tells the classes was learned from", "no row held out is told wrongly")
+SAID = (
+    "classes are told by ", "what tells the classes was learned from", "no row held out is told wrongly",
+    "Held-out figures use the row weights",
+)  # fmt: skip
 """How notes begin that are about what tells the classes."""
 
 
@@ -102,7 +105,7 @@ class Classifier(NaiveBayes):
             if held is None or fitted.pool is None:
                 return fitted
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
-        fitted = beside_plain(fitted, None if plain is None else log_loss(plain[0]))
+        fitted = beside_plain(fitted, None if plain is None else log_loss(plain[0]), held)
         if fitted.pool is None:
             return fitted
         return replace(fitted, record=FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS)))
@@ -121,7 +124,7 @@ class Classifier(NaiveBayes):
             fitted, held = decided(self.fitted_, rows, threads, HowDecided(self.budget))
         if held is None or fitted.pool is None:
             return fitted
-        fitted = beside_plain(fitted, None if plain is None else plain.log_loss)
+        fitted = beside_plain(fitted, None if plain is None else plain.log_loss, held)
         tried = plain if fitted.pool is None else folds_judged(held, fitted.shares, FOLDS)
         return replace(fitted, record=FitRecord(evaluation=tried))
 
@@ -156,4 +159,4 @@ class Classifier(NaiveBayes):
 
 def _of_pool(note: str) -> bool:
     """Whether a note is about what told the classes."""
-    return note.startswith(SAID) or note.endswith(" and is left out.")
+    return note.startswith(SAID) or note.endswith(" and is left out.") or " rows repeat an earlier row. " in note

@@ -154,7 +154,8 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     """
     learn, split = LEARN[method], models.split
     if split.share is not None:
-        inner = held_out(table, plan, runner, Split(FOLDS, 0, repeats=split.repeats, inside=split), None)
+        within = Split(FOLDS, 0, repeats=split.repeats, inside=split, units=split.units)
+        inner = held_out(table, plan, runner, within, None)
         held = None if inner is None else inner[0]
         parts = [] if held is None else [held]
     else:
@@ -186,7 +187,7 @@ def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut 
     if not parts:
         return None, []
     whole = {name: np.concatenate([getattr(x, name) for x in parts]) for name in ("logs", "labels", "weights", "folds")}
-    held = HeldOut(**whole, repeated=split.repeats is not None)
+    held = HeldOut(**whole, repeated=split.counts_weights)
     rows = f"{len(held.labels):,} rows, about {100 * part:.2g} % of those with a label"
     return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from softcount.classify.encoded_rows import column_keys, level_sizes, measured_count
-from softcount.classify.pool import HeldScores, Pool, learned_pool, log_posteriors, written_out
+from softcount.classify.pool import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
 from softcount.classify.training import Training
 from softcount.evaluate.known_rows import KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
@@ -25,6 +25,7 @@ MOST_NOTES = 20
 """Columns left out that are named."""
 FEW_CELLS = 20_000
 """Cells and words up to which one thread is quicker than two, which wait for each other."""
+WEIGHTED = "Held-out figures use the row weights: they hold for new rows that are weighted in the same way."
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
@@ -49,7 +50,7 @@ def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
 
 def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
     """The model with what tells its classes best, and how rows held out were told; notes say what was left out."""
-    why = no_pool(fitted, int(written_out(given.weights).sum()))
+    why = no_pool(fitted, int(times_written(given.weights).sum()))
     if why is not None:
         return noted(fitted, why), None
     copies = given.rows.copies()
@@ -59,13 +60,23 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
         worker = alone if given.rows.cells <= FEW_CELLS else runner
         scored = None if how.share is None else _held_share(fitted, given, worker, how)
         pool, held = learned_pool(_training(fitted, given), worker, how.budget, how.folds)
-    said = _left_out(copies, column_keys(fitted.schema))
+    said = [*_left_out(copies, column_keys(fitted.schema)), *_about_rows(held, given.weights)]
     if len(given.labels) < given.of:
         said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
     if (held.logs.argmax(axis=1) == held.labels).all():
         said.append("no row held out is told wrongly, so that how sure to be of other rows is a guess.")
     found = replace(fitted, pool=pool, notes=[*fitted.notes, *said])
     return found, _scored(held) if how.share is None else scored
+
+
+def _about_rows(held: HeldScores, weights: np.ndarray) -> list[str]:
+    """Notes on repeated rows, and on weights that are not numbers of independent rows."""
+    assert held.repeats is not None
+    notes = [note for note in [held.repeats.describe()] if note is not None]
+    counts = not held.repeats.copies and np.array_equal(weights, np.round(weights))
+    if not counts and np.ptp(weights) > 0:
+        notes.append(WEIGHTED)
+    return notes
 
 
 def _training(fitted: Fitted, given: KnownRows) -> Training:
@@ -109,22 +120,28 @@ def noted(fitted: Fitted, note: str) -> Fitted:
     return replace(fitted, notes=[*fitted.notes, note])
 
 
-def beside_plain(fitted: Fitted, plain: float | None) -> Fitted:
-    """The model with a line on what tells its classes, beside the log-loss of naive Bayes as the textbook has it.
+def beside_plain(fitted: Fitted, plain: float | None, held: ScoredRows | None = None) -> Fitted:
+    """Add a line on the ensemble and its log-loss, next to that of naive Bayes (`plain`).
 
-    Of text it may be that alone: it also learns from rows without a label, which few labelled ones need.
+    Text may keep naive Bayes alone: it also learns from rows without a label, which helps if few have one. The spread
+    of the log-loss over folds is that of the rows `held` out.
     """
     assert fitted.pool is not None
     pool = replace(fitted.pool, plain=float("nan") if plain is None else plain)
     if fitted.texts and pool.plain <= pool.log_loss:
         line = f"classes are told by {TEXTBOOK}: log-loss {pool.plain:.4g} on rows held out, where"
         return noted(replace(fitted, pool=None), f"{line} {' and '.join(pool.names)} have {pool.log_loss:.4g}.")
-    return noted(replace(fitted, pool=pool), _chosen_line(pool))
-
-
-def _chosen_line(pool: Pool) -> str:
-    """What was chosen, and what it gains over the textbook's model."""
+    spread = "" if held is None else _spread(held)
     parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
     said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)
     gain = "" if np.isnan(pool.plain) else f", where {TEXTBOOK} has {pool.plain:.4g}"
-    return f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out{gain}."
+    line = f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out{spread}{gain}."
+    return noted(replace(fitted, pool=pool), line)
+
+
+def _spread(held: ScoredRows) -> str:
+    """The standard deviation of the folds' log-losses in words; nothing for a single fold."""
+    own = -np.log(np.maximum(held.proba[np.arange(len(held.labels)), held.labels], SMALLEST))
+    folds = [held.folds == fold for fold in np.unique(held.folds)]
+    losses = [np.average(own[rows], weights=held.weights[rows]) for rows in folds]
+    return f" (± {np.std(losses, ddof=1):.2g} over {len(losses)} folds)" if len(losses) > 1 else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
+import numpy as np
+
 from softcount.evaluate.ranking import LiftLine
 from softcount.fitted.calibration import Bin, calibration_error
 from softcount.records import dataclass
@@ -38,6 +40,12 @@ class Evaluation:
     auc: float = float("nan")
     confusions: tuple[tuple[tuple[float, ...], ...], ...] = ()
     lift: tuple[tuple[LiftLine, ...], ...] = ()
+
+    @property
+    def log_loss_spread(self) -> float:
+        """The standard deviation of the log-loss over folds; NaN for a single fold."""
+        losses = [fold["log_loss"] for fold in self.folds]
+        return float(np.std(losses, ddof=1)) if len(losses) > 1 else float("nan")
 
     @property
     def calibration_error(self) -> float:

@@ -27,9 +27,12 @@ from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.run.rows import Rows
 from softcount.table import Chunk, Settled, Table
-from softcount.table.chunk import Folded, Repeats, Split
+from softcount.table.chunk import Folded, Repeats, RowUnits, Split
+from softcount.table.repeated_rows import find_repeats, fold_units, row_keys
 from softcount.table.schema import Key
 
+MOST_COMPARED = 20_000
+"""Rows that are compared with each other to find copies."""
 KnownWords = dict[int, np.ndarray]
 """By the slot of a text column, which columns of its bag a model knows."""
 FoldModel = tuple[Params, KnownWords]
@@ -92,7 +95,7 @@ class FoldModels:
             if len(rows):
                 ready = self.model.prepare(_part(chunk, rows, seen), base=False)
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
-                counted = len(rows) if self.split.repeats is None else round(float(weights.sum()))
+                counted = round(float(weights.sum())) if self.split.counts_weights else len(rows)
                 numbers = folded.rows[rows] + chunk.start
                 yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, np.empty(0), counted), ready, model
 
@@ -103,11 +106,11 @@ def fold_models(
     """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels.
 
     Of rows on other machines one pass counts all folds. Where something is hidden there is None: EM of every fold is
-    for rows that are here. A row of some weight is in one fold there.
+    for rows that are here. Rows of other machines are each in one fold, whatever they weigh.
     """
     here = runner.keeps_rows
-    if split.repeats is None and table.has_weights and here:
-        split = replace(split, repeats=Repeats.of(table.weights))
+    if here and split.repeats is None and split.units is None:
+        split = with_repeats(split, table, runner)
     tally, settled, counted, rows = _tallied(table, plan, runner, split, classes)
     if not tally.counts.finite and here:
         table.within_reach(table.chunks(runner.map))
@@ -129,6 +132,40 @@ def fold_models(
         models = (_estimated(model, part, plan, settled.classes) for part in parts)
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
     return FoldModels(model, compiled, settled, split, tally.counts, None if here else rows)
+
+
+def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
+    """The split with copies of a row in one fold, or with whole weights as independent repetitions of a row.
+
+    Up to MOST_COMPARED rows decide. Longer tables without weights are not looked at, and their rows have folds of their
+    own.
+    """
+    weighted = table.has_weights
+    if not weighted and (table.n_rows is None or table.n_rows > MOST_COMPARED):
+        return split
+    chunks: list[Chunk] = []
+    for chunk in table.chunks(runner.map):
+        if chunk.start + chunk.n_rows > MOST_COMPARED and chunks:
+            break
+        chunks.append(chunk)
+    if not chunks or chunks[0].labels is None:
+        return replace(split, repeats=Repeats.of(table.weights)) if weighted else split
+    blocks = tuple(np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("reals", "codes", "wide"))
+    keys = np.concatenate([row_keys((chunk.reals, chunk.codes, chunk.wide), chunk.bags) for chunk in chunks])
+    labels = np.concatenate([chunk.labels for chunk in chunks])  # type: ignore[misc]  # all have labels, or none has
+    weights = np.concatenate([np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks])
+    whole = bool((weights == np.floor(weights)).all())
+    known = np.flatnonzero((labels >= 0) & (weights > 0))
+    times = weights[known] if whole else np.ones(len(known))
+    found = find_repeats(keys[known], labels[known], times, [block[known] for block in blocks], bool(chunks[0].bags))
+    if not found.copies:
+        return replace(split, repeats=Repeats.of(table.weights)) if weighted else split
+    if len(keys) != table.n_rows:
+        return split
+    there = np.flatnonzero(weights > 0)
+    units = np.zeros(len(keys), dtype=np.int64)
+    units[there] = fold_units(keys[there], labels[there], copies=True)
+    return replace(split, units=RowUnits(units, whole))
 
 
 @dataclass(frozen=True, slots=True)

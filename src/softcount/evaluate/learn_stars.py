@@ -11,7 +11,7 @@ import numpy as np
 from softcount import remedies
 from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import EncodedRows, measured_count
-from softcount.classify.pool import dealt, log_posteriors
+from softcount.classify.pool import deal, log_posteriors
 from softcount.classify.star_counts import StarCounts, StarLayout, StarSetting
 from softcount.errors import DataError
 from softcount.evaluate.known_rows import KnownRows, class_places, known_rows
@@ -22,6 +22,7 @@ from softcount.run.base import Runner, one_blas_thread
 from softcount.sources import wording
 from softcount.sources.wording import and_others
 from softcount.table import Table
+from softcount.table.repeated_rows import find_repeats, fold_units, row_keys
 from softcount.table.schema import Key
 
 
@@ -141,12 +142,24 @@ def _refuse_other_cuts(parts: Sequence[tuple[StarCounts, StarLayout]]) -> None:
             )
 
 
+def known_units(known: KnownRows) -> np.ndarray:
+    """The unit of every row: copies of a row belong to one fold."""
+    blocks, bags = (known.rows.numbers, known.rows.codes), known.rows.bags
+    keys = row_keys(blocks, bags)
+    copies = find_repeats(keys, known.labels, np.ones(len(keys)), blocks, bool(bags)).copies
+    return fold_units(keys, known.labels, copies)
+
+
 def held_stars(fitted: Fitted, known: KnownRows, plan: StarPlan, folds: int, share: Any = None) -> ScoredRows | None:
     """What stars of the other folds say of the rows of each, cuts learned anew; or of a share held out.
 
     None where there are too few rows to tell.
     """
-    split = dealt(known.labels, folds) if share is None else np.where(share.of_numbers(known.numbers) == 0, 0, 1)
+    if share is None:
+        units = known_units(known)
+        split = deal(known.labels, units, folds)
+    else:
+        split = np.where(share.of_numbers(known.numbers) == 0, 0, 1)
     logs = np.zeros((len(known.labels), fitted.n_groups))
     tested = range(folds if share is None else 1)
     with one_blas_thread():

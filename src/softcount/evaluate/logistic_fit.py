@@ -20,6 +20,7 @@ from softcount.classify.indicators import SparseFeatures
 from softcount.classify.learning_features import Features
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
+from softcount.evaluate.folds import with_repeats
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.linear_weights import LinearWeights
@@ -32,7 +33,7 @@ from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.table import Chunk, Table
-from softcount.table.chunk import Repeats, Split
+from softcount.table.chunk import Split
 
 FOLDS = 5
 PENALTIES = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
@@ -176,10 +177,8 @@ def logistic(
 
 
 def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
-    """The rows of a table that have a class; one that weighs n is n rows, each in a fold of its own."""
-    split = Split(FOLDS, 0)
-    if table.has_weights:
-        split = replace(split, repeats=Repeats.of(table.weights))
+    """The rows of a table that have a class, copies of a row in one fold."""
+    split = with_repeats(Split(FOLDS, 0), table, runner)
     leaves, model = fitted.model.leaves, fitted.model
     bases = tuple(leaf.family.linear_basis(leaf.setting) for leaf in leaves)
 

@@ -213,6 +213,14 @@ class Repeats:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowUnits:
+    """The unit of every row by its number: identical rows that are copies have one. `whole`: weights count copies."""
+
+    numbers: np.ndarray
+    whole: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Folded:
     """Rows of a chunk in the folds they are in: `rows[i]` of the chunk is row i here, which is in `folds[i]`."""
@@ -227,7 +235,8 @@ class Split:
     """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains.
 
     Where weights are `repeats`, each repetition of a row has a number and so a fold of its own: the folds are those of
-    the table with its rows written out. A split `inside` another has only the rows that train there.
+    the table with its rows written out. Where identical rows are copies, their fold is that of their unit (`units`), or
+    of the row if there are too many rows to compare. A split `inside` another has only the rows that train there.
     """
 
     folds: int
@@ -235,6 +244,12 @@ class Split:
     share: float | None = None
     repeats: Repeats | None = None
     inside: Split | None = None
+    units: RowUnits | None = None
+
+    @property
+    def counts_weights(self) -> bool:
+        """Whether weights are numbers of rows."""
+        return self.repeats is not None or (self.units is not None and self.units.whole)
 
     @property
     def tested(self) -> range:
@@ -242,7 +257,13 @@ class Split:
 
     def of(self, rows: RowRange) -> np.ndarray:
         """The fold of each row, by its own number."""
-        return self.of_numbers(np.arange(rows.start, rows.start + rows.n_rows))
+        return self.of_numbers(self._numbers(rows))
+
+    def _numbers(self, rows: RowRange) -> np.ndarray:
+        """The numbers that decide the folds of rows: their own, or those of their units."""
+        if self.units is not None:
+            return self.units.numbers[rows.start : rows.start + rows.n_rows]
+        return np.arange(rows.start, rows.start + rows.n_rows)
 
     def of_first(self, rows: int) -> np.ndarray:
         """The fold of each of the first so many rows."""
@@ -266,9 +287,10 @@ class Split:
         """(rows x folds) the weight that each row has in each fold."""
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         times = np.ones(chunk.n_rows, np.int64) if self.repeats is None else self.repeats.times(weights)
-        first = chunk.start if self.repeats is None else self.repeats.first[chunk.start]
         rows = np.repeat(np.arange(chunk.n_rows), times)
-        numbers = first + np.arange(len(rows))
+        numbers = self._numbers(chunk)
+        if self.repeats is not None:
+            numbers = self.repeats.first[chunk.start] + np.arange(len(rows))
         if self.inside is not None:
             trains = self.inside.of_numbers(numbers) == 1
             if labels is not None:  # a row without a label is never held out
