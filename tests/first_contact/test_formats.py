@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import gzip
 import json
+import re
 import sqlite3
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +102,18 @@ def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
         ("t.arff", "@relation t\n@attribute a numeric\n@data\n{0 1}\n", "sparse"),
         ("t.jsonl", '{"a": 1}\n{"a": 2\n', "line 2 .* is no JSON"),
         ("t.jsonl", '{"a": 1}\n[3]\n', "line 2 .* not a row"),
-        ("t.json", '[{"a": 1}, 3]', "row 2 .* not one with names"),
+        ("t.json", '[{"a": 1}, 3]', "row 2 .* not a row with names"),
+        ("t.jsonl", '{"a": 1}\n{"a": 2, "b": {"c": 1, "c": 2}}\n', "line 2 .* has two values for 'c'"),
+        ("t.json", '[{"a": 1, "a": 2}]', "has two values for 'a'"),
+        ("t.jsonl", '{"a.b": 1}\n{"a": {"b": "x"}}\n', "two columns .* both named 'a.b': 'a.b' and 'b' in 'a'"),
+        ("t.jsonl", "[1, 2]\n[3, 4]\n", "holds JSON arrays, whose cells have no names"),
+        ("t.json", "[\n[1, 2],\n[3, 4]\n]\n", "holds JSON arrays"),
+        ("t.jsonl", '{"a": ' + "[" * 10_000 + "]" * 10_000 + "}", "line 1 .* is nested too deeply"),
+        ("t.json", '[{"a": ' + '{"b":' * 10_000 + "1" + "}" * 10_001 + "]", "is nested too deeply"),
+        ("t.csv", '{"a": ' + "1" * 5_000 + '}\n{"a": 2}\n', "'a', row 1: inf is infinite or too large"),
+        ("t.jsonl", "".join(f'{{"key {n}": 1}}\n' for n in range(40_000)), "has 30,001 columns or more"),
+        ("t.jsonl", "".join(f'{{"key {n}": 1}}\n' for n in range(5_000)), "5,000 different names in 5,000 rows"),
+        ("t.arff", "@relation t\n@attribute a numeric\n@attribute a numeric\n@data\n1,2\n", "both named 'a'"),
         ("t.db2", "1 2\n", "needs its header beside it"),
     ],
 )
@@ -106,6 +121,70 @@ def test_a_broken_file_is_refused_by_its_line(name: str, content: str, said: str
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=said):
         softcount.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("encode", [gzip.compress, lambda text: text.decode().encode("utf-16"),
+                                    lambda text: text.replace(b"\n", b"\r")], ids=["gzip", "UTF-16", "CR"])  # fmt: skip
+def test_json_lines_are_known_by_their_content_whatever_the_name(encode: Any, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(encode(Path(json_lines(tmp_path / "t.jsonl")).read_bytes()))
+    assert kinds(tmp_path / "t.csv") == EXPECTED
+
+
+def saved_sheet(path: Path, rows: list[list[Any]], *more: str) -> Path:
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.title = "first"
+    for row in rows:
+        book.active.append(row)
+    for name in more:
+        book.create_sheet(name).append(["other"])
+    book.save(path)
+    return path
+
+
+def with_sheet(path: Path, change: Any) -> Path:
+    """The same workbook with the XML of its first sheet changed."""
+    with zipfile.ZipFile(path) as old:
+        entries = {entry: old.read(entry) for entry in old.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in entries.items():
+            new.writestr(name, change(content) if name == "xl/worksheets/sheet1.xml" else content)
+    return path
+
+
+SHEET = [["size", "colour"], *([1.5 + n % 7, "red" if n % 3 else "blue"] for n in range(30))]
+
+
+def test_a_stale_dimension_of_a_sheet_loses_no_rows(tmp_path: Path) -> None:
+    path = saved_sheet(tmp_path / "t.xlsx", SHEET)
+    with_sheet(path, lambda xml: re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:A5"', xml))
+    assert len(cells(read_table(softcount.read(path)), "colour")) == 30
+
+
+def test_the_first_sheet_is_read_and_the_others_are_named(tmp_path: Path) -> None:
+    table = softcount.read(saved_sheet(tmp_path / "t.xlsx", [["a", None], [1.5, 2], [2.5, 3]], "second", "third"))
+    assert "t.xlsx has 3 sheets: 'first', the first, is read" in table.notes[0]
+    assert table.notes[1] == "column 2 has no name in the first line: called 'column 2'" and table.n_rows == 2
+    with pytest.raises(DataError, match=r"the sheet 'second' of .* has column names but no rows"):
+        softcount.read(f"{tmp_path / 't.xlsx'}::second")
+
+
+def test_dates_among_text_in_a_sheet_are_text(tmp_path: Path) -> None:
+    day = datetime.datetime(2024, 1, 31)
+    path = saved_sheet(tmp_path / "t.xlsx", [["a", "b"], *([n % 3, day if n % 2 else "never"] for n in range(12))])
+    assert set(cells(read_table(softcount.read(path)), "b")) == {"2024-01-31", "never"}
+    assert kinds(path, kinds={"b": "ignore"})["b"] == "identifier"
+    assert set(cells(read_table(softcount.read({"b": [day, "never", 3]})), "b")) == {"2024-01-31", "never", "3"}
+
+
+def test_bad_sheets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved_sheet(tmp_path / "t.xlsx", [["a", "b", "a"], [1, 2, 3]])
+    with pytest.raises(DataError, match="columns 1 and 3 are both named 'a'"):
+        softcount.read(path)
+    with pytest.raises(DataError, match=r"t\.xlsx cannot be read as a spreadsheet: .*Save the sheet as CSV"):
+        softcount.read(with_sheet(path, lambda xml: xml[:300]))
+    monkeypatch.setattr("softcount.sources.named_parts.LARGEST", 1 << 20)
+    with pytest.raises(DataError, match=r"t\.xlsx unpacks to 2 MB, and spreadsheets of up to 1 MB are read"):
+        softcount.read(with_sheet(path, lambda xml: b"x" * (2 << 20)))
 
 
 def test_a_table_of_a_database_must_be_one(tmp_path: Path) -> None:

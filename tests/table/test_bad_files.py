@@ -16,6 +16,7 @@ import pytest
 from tests.table.reading import cells, csv_of, read, written
 
 from softcount.errors import DataError
+from softcount.sources import csv_rows
 from softcount.sources.bytestream import unreadable
 from softcount.table import open_table
 
@@ -32,17 +33,19 @@ BROKEN = [
     ("unclosed quote", b'a,b\n1,x\n2,"y\n3,z\n', "row 2: a quote opens and is never closed"),
     ("unclosed quote at the end", b'a,b\n1,x\n2,"y', "row 2: a quote opens"),
     ("repeated name", b"a,b,a\n1,2,3\n", "columns 1 and 3 are both named 'a'"),
-    ("empty name", b"a,,c\n1,2,3\n", "column 2 has no name"),
-    ("two empty names", b",,c\n1,2,3\n", "column 2 has no name"),
+    ("no name", b",,\n1,2,3\n", "no column has a name"),
+    ("blank name that is taken", b"a,,column 2\n1,2,3\n", "columns 2 and 3 are both named 'column 2'"),
     ("data for a header", b"1,2\n3,4\n", "looks like data, not names.*header=False"),
     ("data with repeats for a header", b"5,x,5,x\n6,y,7,y\n", "looks like data, not names"),
-    ("latin-1", "a,b\n1,x\n2,caf\xe9\n".encode("latin-1"), r"not UTF-8.*byte 13 \(in row 2\).*encoding='cp1252'"),
-    ("latin-1 in the header", "caf\xe9,b\n1,2\n".encode("latin-1"), "byte 3 .*header"),
+    ("damaged UTF-8", b"a,b\n1,\xc3\xa9\n2,caf\xe9\n", r"not UTF-8.*byte 14 \(in row 2\).*encoding='cp1252'"),
+    ("damaged UTF-8 in the header", b"caf\xe9,\xc3\xa9\n1,2\n", "byte 3 .*header"),
+    ("neither UTF-8 nor cp1252", b"a,b\n1,\x81\n", "not UTF-8"),
     ("UTF-16 without its mark", "a,b\n1,2\n".encode("utf-16-le"), "NUL"),
     ("NUL", b"a,b\n1,2\n3,\x004\n", "NUL byte in row 2"),
     ("NUL in the header", b"a,\x00b\n1,2\n", "NUL byte in the first line"),
     ("NUL after lines in quotes", b'a,b\n"1\n\n1",2\n\n3,4\n5,\x006\n', "NUL byte in row 3"),
-    ("latin-1 in a row too short", b"a,b\n1,2\n\xff\n", "row 2 .*has 1 cells|not UTF-8"),
+    ("latin-1 in a row too short", b"a,b\n1,2\n\xff\n", "row 2 .*has 1 cells"),
+    ("too many columns", b"a," * 40_000 + b"b\n", "t.csv has 40,001 columns or more"),
     (
         "a class too large for a number",
         b"a,b\n" + b"1," + b"7" * 5_000 + b"\n2,3\n",
@@ -63,6 +66,53 @@ def test_a_broken_file_is_refused_in_one_clear_line(tmp_path: Path, content: byt
     with pytest.raises(DataError, match=said) as caught:
         read(path, kinds={"a": "real"} if b"inf" in content else None)
     assert "\n" not in str(caught.value)
+
+
+def test_columns_without_a_name_are_called_by_their_place(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "t.csv", "a,,c,\n" + "1.5,x,2.5,u\n2.5,y,3.5,v\n" * 3))
+    assert found.used == ["a", "column 2", "c", "column 4"]
+    assert found.table.notes == ["2 columns have no name in the first line: called 'column 2', 'column 4'"]
+
+
+def test_text_that_is_not_utf8_is_read_as_cp1252_with_a_note(tmp_path: Path) -> None:
+    rows = "gr\xf6\xdfe,b\n" + "1.5,caf\xe9\n2.5,10\u20ac\n" * 5
+    for content in (rows.encode("cp1252"), gzip.compress(rows.encode("cp1252"))):
+        found = read(written(tmp_path / "t.csv", content))
+        assert cells(found, "b") == ["caf\xe9", "10\u20ac"] * 5 and found.used == ["gr\xf6\xdfe", "b"]
+        assert any("t.csv is not UTF-8: read as cp1252" in note for note in found.table.notes)
+
+
+def test_a_quote_that_is_never_closed_is_refused_before_much_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST", 10_000)
+    monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 1_000)
+    looked_at = []
+    row_ends = csv_rows.row_ends
+    monkeypatch.setattr(csv_rows, "row_ends", lambda data, *how: (looked_at.append(len(data)), row_ends(data, *how))[1])
+    path = written(tmp_path / "t.csv", 'a,b\n1,x\n2,"y\n' + "3,z\n" * 100_000)
+    with pytest.raises(DataError, match="row 2 is longer than 0 MB: a quote opens and is never closed"):
+        read(path)
+    assert sum(looked_at) < 5_000
+
+
+def test_long_stretches_of_blank_lines_are_passed_over_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softcount.sources.csv_file.LONGEST", 10_000)
+    monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 5_000)
+    with pytest.raises(DataError, match=r"t\.csv begins with more than 0 MB of blank lines"):
+        read(written(tmp_path / "t.csv", "\n" * 30_000 + GOOD))
+    for end in ("\n", "\r\n"):
+        seen = []
+        without = csv_rows.without_blank_lines
+        monkeypatch.setattr(
+            csv_rows,
+            "without_blank_lines",
+            lambda data, ends, w=without, s=seen: (s.append(len(ends)), w(data, ends))[1],
+        )
+        path = written(tmp_path / "t.csv", end * 900 + "a,b\n1.5,x\n" + end * 90_000 + "2.5,y\n3.5,x\n")
+        assert cells(read(path), "b") == ["x", "y", "x"]
+        assert max(seen) < 5_000 and sum(seen) < 30_000
+        monkeypatch.setattr(csv_rows, "without_blank_lines", without)
 
 
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
@@ -128,7 +178,7 @@ def test_numbers_declared_real_may_have_leading_zeros(tmp_path: Path) -> None:
 
 
 def test_late_bytes_that_are_not_utf8_are_placed(tmp_path: Path) -> None:
-    content = late("2.5", "3.5").encode() + b"4.5,\xff\n"
+    content = late("2.5", "3.5").replace("y", "\xe9", 1).encode() + b"4.5,\xff\n"
     with pytest.raises(DataError, match=rf"byte {len(content) - 2} \(in row 66002\)"):
         read(written(tmp_path / "t.csv", content))
 

@@ -16,7 +16,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import filled, flat
-from softcount.sources.bytestream import BOM, TextFile
+from softcount.sources.bytestream import BOM, LONGEST, TextFile
 from softcount.sources.csv_rows import RowBytes, padded_columns, rows_before, runs, with_last
 from softcount.sources.dialects import HEAD, Dialect, best_delimiter, dialect_of, is_blank_separated, not_utf8
 from softcount.sources.file_format import BLANKS, CONTENT_DECIDES, FileFormat
@@ -86,9 +86,12 @@ class CsvSource(Source):
         return with_single_tabs(blocks) if self._blanks else blocks
 
     def _dialect(self) -> Dialect:
-        head = bytearray()
+        head, blank = bytearray(), 0
         for block, last in with_last(self._blocks(quiet=True)):
-            head += block
+            kept = block if head else block.lstrip(b"\r\n")
+            head, blank = head + kept, blank + len(block) - len(kept)
+            if blank > LONGEST:
+                raise DataError(f"{self.file.name} begins with more than {LONGEST >> 20} MB of blank lines.")
             if len(head) >= HEAD or last:
                 if self._seems_blank_separated(bytes(head)):
                     self._blanks = True
@@ -96,7 +99,7 @@ class CsvSource(Source):
                 form = replace(self.form, delimiter="\t") if self._blanks else self.form
                 found = dialect_of(self.file.name, bytes(head), last, form)
                 if found is not None:
-                    return found
+                    return found._replace(skip=found.skip + blank)
         raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
 
     def _seems_blank_separated(self, head: bytes) -> bool:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import number_of
-from softcount.sources.bytestream import TextFile, first_bytes, recoded
+from softcount.sources.bytestream import TextFile, recoded
 from softcount.sources.frames import columns_source
 from softcount.sources.in_memory import ArrowSource
+from softcount.sources.source import refuse_repeated
 
 AUTOCLASS = b"!#; AutoClass"
 """How AutoClass's files begin."""
@@ -32,17 +33,18 @@ class DeclaredColumn(NamedTuple):
     why: str
 
 
-def declared_source(path: str, name: str) -> ArrowSource | None:
+def declared_source(file: TextFile) -> ArrowSource | None:
     """The source of such a file; None for any other."""
-    begins = first_bytes(path, LOOK)
+    begins = file.first(LOOK)
     if _arff_begins(begins):
-        return _arff(TextFile(path, name))
-    header = _header_beside(path) if begins.startswith(AUTOCLASS) or path.endswith(".db2") else None
-    return None if header is None else _autoclass(TextFile(path, name), header)
+        return _arff(file)
+    header = _header_beside(file.path) if begins.startswith(AUTOCLASS) or file.path.endswith(".db2") else None
+    return None if header is None else _autoclass(file, header)
 
 
 def _source(columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str) -> ArrowSource:
     """The rows, each with the number of its line, under the columns that the file declares."""
+    refuse_repeated([column.name for column in columns])
     cells: list[list[object]] = [[] for _ in columns]
     for line, row in rows:
         if len(row) != len(columns):

@@ -101,11 +101,12 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
         return ParquetSource(path, name, progress)
     if first_bytes(path, len(ARROW)) == ARROW:
         return ArrowFileSource(path, name)
-    found = declared_source(path, name) or json_source(path, name, form.encoding)
-    if found is not None:
-        found.form = form
-        return found
-    return CsvSource(TextFile(path, name, progress, form.encoding), missing, form)
+    file = TextFile(path, name, progress, form.encoding)
+    notes = file.detect_encoding()
+    found: Source = declared_source(file) or json_source(file) or CsvSource(file, missing, form)
+    found.form = form
+    found.notes = (*notes, *found.notes)
+    return found
 
 
 def _array_source(array: np.ndarray) -> Source:

@@ -13,10 +13,10 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import number_of
 from softcount.sources.bytestream import LONGEST
-from softcount.sources.csv_rows import not_text
+from softcount.sources.csv_rows import not_text, shorten_blank_lines
 from softcount.sources.file_format import BLANKS, FileFormat, spoken_delimiter
 from softcount.sources.first_line import ROWS, FirstLine, looks_like_data, looks_like_names
-from softcount.sources.source import refuse_repeated
+from softcount.sources.source import refuse_repeated, refuse_wide
 
 DELIMITERS = (",", "\t", ";", "|")
 LINES = 50
@@ -64,6 +64,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
                 "closed. Close it; double a quote inside a cell."
             )
         return None
+    refuse_wide(len(cells), name)
     names, below = _decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole))
     note = _note_of_roles(names, below) if form.header is None and not form.names else None
     if note is None:
@@ -117,8 +118,8 @@ def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> D
         given = [f"c{place}" for place in range(1, width + 1)]
     if form.names and len(given) != width:
         raise DataError(f"there are {len(form.names)} names for {width} columns. Name every column: {remedies.names()}")
-    named = column_names(given, sure=not header or form.header is True or bool(form.names))
-    return Dialect(delimiter, named, skip if header else 0, trailing, notes)
+    named, unnamed = column_names(given, sure=not header or form.header is True or bool(form.names))
+    return Dialect(delimiter, named, skip if header else 0, trailing, (*notes, *unnamed))
 
 
 def _is_header(first: FirstLine, form: FileFormat) -> bool:
@@ -147,11 +148,11 @@ def _decoded(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
     return [cell.decode("utf-8").strip() for cell in cells]
 
 
-def not_utf8(name: str, offset: int, row: int) -> DataError:
+def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
     """The error of a byte that is not UTF-8; row 0 is the header."""
-    where = f"row {row}" if row else "the header"
+    where = "" if row is None else f" (in row {row})" if row else " (in the header)"
     return DataError(
-        f"{name} is not UTF-8 text: byte {offset} (in {where}) does not belong. "
+        f"{name} is not UTF-8 text: byte {offset}{where} does not belong. "
         f"Say what it is: {remedies.setting('encoding', 'cp1252')} for what Excel saves in Western Europe."
     )
 
@@ -161,6 +162,7 @@ def best_delimiter(text: bytes) -> str | None:
 
     None where none of them parts the first line.
     """
+    text = shorten_blank_lines(text) if b"\n" * 64 in text or b"\r\n" * 64 in text else text
     scored = [(_agreement(text, delimiter), -place, delimiter) for place, delimiter in enumerate(DELIMITERS)]
     best, _, delimiter = max(scored)
     return delimiter if best > (0.0, 0) else None
@@ -178,6 +180,9 @@ def _agreement(text: bytes, delimiter: str) -> tuple[float, int]:
     return sum(width == widths[0] for width in widths) / len(widths), widths[0]
 
 
+_line_end = re.compile(b"\r\n|\r|\n")
+
+
 @cache
 def _breaks(delimiter: bytes) -> re.Pattern[bytes]:
     return re.compile(b"[\r\n" + re.escape(delimiter) + b"]")
@@ -190,6 +195,9 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
     ([b'a', b'b"c\n', b'd"e'], 15)
     """
     cells: list[bytes] = []
+    line_end = _line_end.search(data, at)
+    if line_end is not None and data.find(b'"', at, line_end.start()) < 0:
+        return data[at : line_end.start()].split(delimiter), line_end.end()
     breaks = _breaks(delimiter)
     while True:
         quoted = b""
@@ -213,20 +221,34 @@ def _closing(data: bytes, at: int) -> int:
     return at
 
 
-def column_names(cells: Sequence[str], *, sure: bool = False) -> list[str]:
-    """Names from a header; what is empty or comes twice is refused, and what looks like data unless one is `sure`."""
+def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str], tuple[str, ...]]:
+    """Names from a header, and notes on them; what looks like data is refused unless one is `sure`."""
     if not sure and all(number_of(cell) is not None for cell in cells):
         raise _looks_like_data(cells)
-    names = [UNNAMED if place == 0 and not cell and len(cells) > 1 else cell for place, cell in enumerate(cells)]
-    for place, cell in enumerate(names, start=1):
-        if not cell:
-            raise DataError(f"column {place} has no name. Give every column a name in the first line.")
-    counts = [name for name, count in Counter(names).items() if count > 1]
-    numbers = [name for name in names if number_of(name) is not None]
-    if not sure and counts and numbers and set(names) <= {*counts, *numbers}:
+    counts = [name for name, count in Counter(filter(None, cells)).items() if count > 1]
+    numbers = [name for name in cells if number_of(name) is not None]
+    if not sure and counts and numbers and set(cells) <= {*counts, *numbers}:
         raise _looks_like_data(cells)
-    refuse_repeated(names)
-    return names
+    return name_columns(cells)
+
+
+def name_columns(cells: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names of columns from the cells of a header, and a note on those that have none; repeated names are refused.
+
+    A first column without a name holds the names of rows, as pandas and R write them.
+
+    >>> name_columns(["a", "", "c"])
+    (['a', 'column 2', 'c'], ("column 2 has no name in the first line: called 'column 2'",))
+    """
+    if not any(cells):
+        raise DataError("no column has a name. Give every column a name in the first line.")
+    named = [cell or (f"column {place}" if place > 1 else UNNAMED) for place, cell in enumerate(cells, start=1)]
+    refuse_repeated(named)
+    blank = [name for cell, name in zip(cells, named, strict=True) if not cell and name != UNNAMED]
+    if not blank:
+        return named, ()
+    which = f"{blank[0]} has" if len(blank) == 1 else f"{len(blank)} columns have"
+    return named, (f"{which} no name in the first line: called {wording.and_others(blank, 3)}",)
 
 
 def _looks_like_data(cells: Sequence[str]) -> DataError:

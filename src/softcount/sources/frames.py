@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -209,6 +210,12 @@ def _object_array(column: Any) -> np.ndarray:
 
 
 _NUMBERS = (bool, int, float, np.bool_, np.number)
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+
+
+def _spelt_time(cell: Any) -> str:
+    """A date or time among cells of other types as text; spreadsheets keep a date as its midnight."""
+    return str(cell).removesuffix(" 00:00:00")
 
 
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
@@ -224,8 +231,9 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
         return pa.array(cells)
     except (pa.ArrowException, OverflowError):
         pass
+    cells = [_spelt_time(cell) if isinstance(cell, _TIMES) else cell for cell in cells]
     _refuse_odd(key, cells)
-    if str in kinds:
+    if any(isinstance(cell, str) for cell in cells):
         return text_of([None if cell is None else str(cell) for cell in cells])
     try:
         return pa.array([None if cell is None else float(cell) for cell in cells])

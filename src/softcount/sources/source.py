@@ -26,6 +26,9 @@ CHUNK_TEXT = 8 << 20
 CHUNK_CELLS = 1 << 21
 """Cells that a chunk may have, 16 MB of numbers: 32,768 rows of 64 columns, 1,024 of 2,000."""
 
+MOST_COLUMNS = 30_000
+"""Columns that a file may have: reading takes about 1 ms for each, however few rows there are."""
+
 LOOK_CELLS = 1 << 23
 """Cells that are looked at to decide the kinds of columns: all of `LOOK_ROWS` up to 128 columns."""
 
@@ -114,6 +117,15 @@ def refuse_repeated(keys: Sequence[Key]) -> None:
         if key in first:
             raise DataError(f"columns {first[key]} and {place} are both named {key!r}. Rename one of them.")
         first[key] = place
+
+
+def refuse_wide(columns: int, name: str) -> None:
+    """Raise if a file has more columns than are read."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{name} has {columns:,} columns or more, and files of up to {MOST_COLUMNS:,} are read. Leave some out, or "
+            "write them as rows: one for each row and column."
+        )
 
 
 def refuse_empty(n_rows: int, width: int) -> None:
