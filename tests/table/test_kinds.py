@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -249,3 +250,25 @@ def test_real_tables_are_understood(data) -> None:
     iris = read(data("r_datasets/iris_fisher.csv"), target="Species")
     assert set(iris.kinds.values()) == {"real"}
     assert iris.settled.classes == ["setosa", "versicolor", "virginica"]
+
+
+def test_a_few_stray_cells_leave_a_column_of_numbers_one(tmp_path: Path) -> None:
+    stray = [
+        "70 kg",
+        "abt 65",
+        "80+",
+        "see note",
+        "?!",
+        "heavy",
+        "n.b.",
+        "an explanation that is longer than forty letters",
+    ]
+    weights = [f"{50 + n % 397 / 10}" for n in range(2_000)] + stray
+    for data in ({"weight": weights}, written(tmp_path / "t.csv", csv_of(["weight"], [[cell] for cell in weights]))):
+        found = read(data)
+        assert found.kinds == {"weight": "real"} and found.table.missing == {"weight": 8}
+        assert "2,000 of 2,008 cells are numbers; the others are '70 kg' (1)" in found.table.notes[0]
+        assert "and 3 more: taken as missing" in found.table.notes[0] and "missing=" not in found.table.notes[0]
+    with pytest.raises(DataError, match=r"'80\+' \(60\).*if they are numbers, write them as the others are"):
+        read({"weight": weights[:600] + ["80+"] * 60})
+    assert read({"weight": [*weights[:600], "007"]}).kinds == {"weight": "categorical"}

@@ -1,7 +1,7 @@
-"""Cells that are no numbers in columns of numbers: which mean missing, what is said; and numbers that do.
+"""Cells that are not numbers in columns of numbers, and numbers that mean missing.
 
-A word without a digit in a few cells of a column of numbers means missing, and its owner is told. A cell with a digit,
-such as 80+ or <5, may be worth something: it is refused, with what mends it.
+Words without a digit in a few cells of a column of numbers mean missing, and a note lists them. Cells with a digit,
+such as 80+ or <5, may be worth something: they are refused with a remedy, unless they are rare (`MOST_STRAY`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ FEW_ROWS = 10
 
 MOST_ODD = 0.2
 """Share of the cells that odd ones may be."""
+
+MOST_STRAY = 0.01
+"""Share of the cells up to which odd ones are stray, however they are spelt: the column stays one of numbers."""
 
 FEW_WORDS = 5
 """Different words that may mean missing in one column."""
@@ -66,9 +69,13 @@ class OddCells(NamedTuple):
         return f"{self.numbers:,} of {self.numbers + sum(self.counts):,} cells are numbers; the others are {others}"
 
     def remedy(self, key: Key) -> str:
-        """What to say where the cells mean missing, and where the column is of words."""
-        options = remedies.missing(*self.words[:FEW_WORDS])
-        return f"If they mean missing: {options}; if they are categories: {remedies.kind(key, 'categorical')}"
+        """What to do if the cells mean missing, if they are numbers, and if the column is of words."""
+        words = [word for word in self.words if not _digit.search(word)][:FEW_WORDS]
+        missing = f"If they mean missing: {remedies.missing(*words or self.words[:FEW_WORDS])}; "
+        number = (
+            "" if len(words) == len(self.words[:FEW_WORDS]) else "if they are numbers, write them as the others are; "
+        )
+        return f"{missing}{number}if they are categories: {remedies.kind(key, 'categorical')}"
 
 
 def _counts(texts: Sequence[Any], places: np.ndarray) -> np.ndarray:
@@ -90,14 +97,16 @@ def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
     Where nearly all are numbers and some others look as if they were worth something, that is refused.
     """
     cells = odd.numbers + sum(odd.counts)
-    if cells < FEW_ROWS or few_levels or sum(odd.counts) > MOST_ODD * cells or len(odd.words) > FEW_WORDS:
+    if cells < FEW_ROWS or few_levels or any(_padded.fullmatch(word) for word in odd.words):
         return False
-    if any(_padded.fullmatch(word) for word in odd.words) or max(map(len, odd.words)) > wording.LONGEST:
+    stray = sum(odd.counts) <= MOST_STRAY * cells
+    few = len(odd.words) <= FEW_WORDS and max(map(len, odd.words)) <= wording.LONGEST
+    if not stray and (not few or sum(odd.counts) > MOST_ODD * cells):
         return False
-    if any(_digit.search(word) for word in odd.words):
-        raise DataError(f"{wording.column(key)}: {odd.told}. {odd.remedy(key)}")
     if any(_infinite.fullmatch(word) for word in odd.words):
         raise DataError(f"{wording.column(key)}: {odd.told}. Infinite values cannot be counted. {odd.remedy(key)}")
+    if not stray and any(_digit.search(word) for word in odd.words):
+        raise DataError(f"{wording.column(key)}: {odd.told}. {odd.remedy(key)}")
     return True
 
 
