@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_predict
 import softcount as sc
 from softcount.cli import main
 from softcount.errors import DataError, DataWarning
+from softcount.table import open_table
 
 ROWS = 120
 ODD = {"size": [0.0, -1.0, 2.0], "visits": [15.0, 2.5, -3.0]}
@@ -134,3 +135,42 @@ def test_the_command_line_answers_and_says_it_in_one_line(tmp_path: Path) -> Non
     done = CliRunner().invoke(main, ["query", str(tmp_path / "m.sc"), "--of", "size", "--given", "visits=-1"])
     assert done.exit_code == 0
     assert "note: column 'visits' is count" in done.stderr
+
+
+# -- repeated rows are no new evidence of what a column is
+
+
+def guessed(data: Any, **sides: Any) -> list[str]:
+    return [spec.kind.value for spec in open_table(data, **sides).schema.fields]
+
+
+def wide() -> pd.DataFrame:
+    rng, n = np.random.default_rng(0), 240
+    return pd.DataFrame({
+        "size": rng.normal(size=n).round(2), "visits": rng.poisson(6, n), "step": rng.integers(0, 14, n),
+        "name": [f"n{row}" for row in range(n)], "y": rng.choice(["no", "yes"], n),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, 4, 40])
+def test_repeating_rows_does_not_change_what_columns_are(times: int) -> None:
+    once = wide()
+    again = pd.concat([once] * times + [once[:100]])
+    wanted = ["real", "count", "categorical", "identifier"]
+    assert guessed(once, target="y") == wanted == guessed(again, target="y")
+    numbers = once[["visits", "step"]].assign(more=np.arange(240)[::-1] * 7)
+    assert guessed(numbers.to_numpy()) == guessed(pd.concat([numbers, numbers[:100]]).to_numpy())
+
+
+def test_the_probability_of_a_row_hardly_moves_when_others_are_repeated() -> None:
+    once = wide()
+    models = [sc.NaiveBayes().fit(rows, "y") for rows in (once, pd.concat([once, once[:100]]))]
+    first, second = (model.predict_proba(once.assign(visits=30))[:, 0] for model in models)
+    assert np.abs(first - second).max() < 0.15
+
+
+@pytest.mark.parametrize("columns", [["step"], ["visits", "y"], ["visits", "step", "y"]])
+def test_a_whole_weight_is_as_many_rows(columns: list[str]) -> None:
+    rows = pd.concat([wide()[columns]] * 3)
+    counted = rows.groupby(columns).size().reset_index(name="weight")
+    assert guessed(rows) == guessed(counted, weight="weight")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import PLAIN, CellType, cell_type, filled, flat, floats_of
-from softcount.sources.arrow_functions import are_all, as_type, call, matches
+from softcount.sources.arrow_functions import are_all, as_type, call, matches, with_levels
 from softcount.table.cell_forms import CellForm, typed_form
 from softcount.table.cell_values import MissingWords, distinct, numbers, without
 from softcount.table.find_form import NO_HABITS, CellHabits, form_of
@@ -39,7 +40,7 @@ class Facts:
     constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
     already keeps the column as categories. `missing` are cells that mean missing in this column alone, and `note` says
     what its owner should know of how cells are spelt. `written` is how its numbers are written, if not plainly.
-    `there` says which rows the `values` are of.
+    `there` says which rows hold a value; None if only some rows were looked at.
     """
 
     key: Any
@@ -59,6 +60,18 @@ class Facts:
     @property
     def whole(self) -> bool:
         return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
+
+    def of_rows(self, rows: np.ndarray | None) -> Facts:
+        """The facts of some of the rows, by their places; a row may be there several times. None is every row."""
+        if rows is None or self.there is None:
+            return self
+        there = self.there[rows]
+        values = self.values
+        if values is not None:
+            column = np.full(len(self.there), np.nan)
+            column[self.there] = values
+            values = column[rows][there]
+        return replace(self, rows=len(rows), known=int(there.sum()), values=values, there=there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +219,7 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
     texts = [value for value in found if value is not None]
     different = len(set(texts))
     only = texts[0] if different == 1 else None
-    return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts))
+    return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts), there=known)
 
 
 def _odd_facts(spelt: Facts, found: list[Any], places: np.ndarray, odd: OddCells, few: bool) -> Facts:
@@ -227,3 +240,81 @@ def _with_marks(facts: Facts) -> Facts:
 def _mean_words(texts: list[str]) -> float:
     some = [text for text in texts[:FEW_MEANT] if isinstance(text, str)]
     return sum(len(text.split()) for text in some) / len(some) if some else 0.0
+
+
+# -- rows that are repeated
+
+BY_CHANCE = 30.0
+"""Times as many pairs of equal rows as independent columns would have, up to which rows are equal by chance."""
+FEW_VALUES = 30
+"""Different values up to which all that a column can hold were met."""
+MOST_REPEATED = 1 << 20
+"""Rows that whole weights may stand for."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def cell_codes(column: Any) -> np.ndarray:
+    """Numbers for the different cells of a column, -1 where there is none."""
+    return filled(as_type(with_levels(flat(column)).indices, "float64"), -1.0).astype(np.int64)
+
+
+def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:
+    """The places of the rows that count as evidence of what columns are; None is every row, once.
+
+    A row that is repeated is no new evidence: repeating 100 of 240 rows turned counts into categories. So each
+    different row counts once. But rows of few columns with few values are equal by chance: they all count, and a row of
+    whole weight n counts n times. `columns` are codes of cells, those of most different values first.
+    """
+    read: list[np.ndarray] = []
+    key = np.zeros(1, dtype=np.uint64)
+    for codes in columns:
+        key = (key ^ codes.view(np.uint64)) * _SPREAD
+        key = key ^ (key >> np.uint64(29))
+        read.append(codes)
+        if len(read) in (1, 2, 4, 8) and weights is None and len(np.unique(key)) == len(key):
+            return None
+    first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
+    times = _whole_weights(weights, len(key))
+    total = int(times.sum())
+    if len(first) == total == len(key):
+        return None
+    alike = np.bincount(which, times).astype(np.float64)
+    if alike @ (alike - 1.0) <= BY_CHANCE * _equal_by_chance(read, first, times) * total * (total - 1.0):
+        return None if weights is None else np.repeat(np.arange(len(key)), times)
+    return np.sort(first[alike > 0])
+
+
+def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np.ndarray) -> float:
+    """The probability that two rows are equal if columns are independent; `first` are places of the different rows.
+
+    A column of many values has others that were not met: the different rows say how often two of its cells are equal.
+    A column that follows from those before it makes no two rows differ.
+    """
+    chance, key, different = 1.0, np.zeros(len(first), dtype=np.int64), 1
+    for codes in columns:
+        cells = np.unique(codes, return_inverse=True)[1]
+        own = cells[first]
+        key = np.unique(key * (int(cells.max()) + 1) + own, return_inverse=True)[1]
+        known, different = different, int(key.max()) + 1
+        if cells.max() >= FEW_VALUES:
+            counts = np.bincount(own).astype(np.float64)
+            chance *= float(counts @ (counts - 1.0)) / max(1.0, len(first) * (len(first) - 1.0))
+        elif different > known:
+            shares = np.bincount(cells, times) / times.sum()
+            chance *= float(shares @ shares)
+    return chance
+
+
+def _whole_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
+    """Weights as numbers of rows, or ones if they are not whole."""
+    if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
+        whole = weights.astype(np.int64)
+        if (whole == weights).all():
+            return whole
+    return np.ones(rows, dtype=np.int64)
+
+
+def alike_to_draw(codes: np.ndarray, rows: int) -> np.ndarray:
+    """The places of about so many rows, chosen by the codes of a column, so that equal rows are in or out together."""
+    mixed = (codes.view(np.uint64) * _SPREAD) >> np.uint64(40)
+    return np.flatnonzero(mixed % np.uint64(max(1, len(codes) // rows)) == 0)

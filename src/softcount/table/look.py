@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,19 @@ from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, decimals_of, named_type, rounded_form
 from softcount.table.cell_values import MissingWords, numbers
-from softcount.table.column_facts import FEW_TEXTS, Facts, Meant, facts_of
+from softcount.table.column_facts import (
+    FEW_CELLS,
+    FEW_TEXTS,
+    Facts,
+    Meant,
+    alike_to_draw,
+    cell_codes,
+    counted_rows,
+    facts_of,
+)
 from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
 from softcount.table.find_form import NO_HABITS, CellHabits, decimal_mark
+from softcount.table.levels_or_numbers import MOST
 from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
 from softcount.table.text_columns import DEFAULT_READING, is_text
@@ -28,6 +39,8 @@ NO_VALUES = "every value missing"
 """Why a column without a value is left out."""
 
 IGNORE = "ignore"
+FEW_REPEATS = 0.9
+"""The share of different rows in a long table from which on its repeats are too few to matter."""
 FIRST_CELLS = 200
 """Cells that tell what begins the decimals of a table's numbers."""
 
@@ -37,7 +50,8 @@ class Request:
     """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not.
 
     The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them. `groups` are the
-    classes of the rows looked at, below 0 where unknown; None where there are none to know.
+    classes of the rows looked at, below 0 where unknown; None where there are none to know. `weights` are those of the
+    rows.
     """
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
@@ -47,6 +61,13 @@ class Request:
     named: bool = True
     habits: CellHabits = NO_HABITS
     groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    def of_rows(self, rows: np.ndarray | None) -> Request:
+        """The same, of some of the rows."""
+        if rows is None or self.groups is None:
+            return self
+        return replace(self, groups=self.groups[rows])
 
 
 def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
@@ -54,22 +75,46 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan]
     plans: list[ColumnPlan] = []
     notes: list[str] = []
     request = _with_decimal_mark(columns, request)
+    found: dict[Key, Facts] = {}
     for key, column in columns.items():
         _refuse_nested(key, cell_type(column.type), request)
-        plan, said = _text_plan(key, request) or _looked_at(key, column, request)
-        plans.append(plan)
-        notes.extend(note for note in said if note)
+        if _text_plan(key, request) is None:
+            found[key] = facts_of(key, column, request.words, _meant(key, request))
+    rows = _counted_rows(columns, found, request)
+    for key, column in columns.items():
+        if key in found:
+            plan, note = plan_of(found[key], request, column, rows)
+            plans.append(replace(plan, field=_as_spelt(plan.field, column, request)))
+            notes.extend(said for said in (found[key].note, note) if said)
+        else:
+            plans.extend(filter(None, [_text_plan(key, request)]))
     return keep_something(plans, notes)
 
 
-def _looked_at(key: Key, column: Any, request: Request) -> tuple[ColumnPlan, tuple[str, ...]]:
-    """How to read a column, by its cells and by what was said of it."""
+def _meant(key: Key, request: Request) -> Meant:
     said = request.kinds.get(key)
     numeric = said is not None and said != IGNORE and _kind(key, said).numeric
-    meant = Meant(key in request.levels or (said is not None and not numeric), numeric, request.habits)
-    facts = facts_of(key, column, request.words, meant)
-    plan, note = plan_of(facts, request, column)
-    return replace(plan, field=_as_spelt(plan.field, column, request)), (facts.note, note)
+    return Meant(key in request.levels or (said is not None and not numeric), numeric, request.habits)
+
+
+def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], request: Request) -> np.ndarray | None:
+    """The rows that count as evidence of what undeclared columns are; None is every row, if repeats cannot matter."""
+    rows = max((facts.rows for facts in found.values()), default=0)
+    undeclared = [x for key, x in found.items() if key not in request.kinds and key not in request.levels]
+    few = any(x.whole and 2 < x.different <= MOST for x in undeclared)
+    if not few and not any(x.known > x.different >= IDENTIFIER_ROWS for x in undeclared):
+        return None
+    keys = [key for key in columns if cell_type(columns[key].type) is not CellType.NESTED]
+    decimals = {key for key, x in found.items() if x.values is not None and not x.whole}
+    keys.sort(key=lambda key: -rows if key in decimals else -found[key].different if key in found else 0)
+    if rows > FEW_CELLS and request.weights is None:
+        some = alike_to_draw(cell_codes(columns[keys[0]]), FEW_CELLS // 2)
+        drawn = counted_rows(cell_codes(columns[key].take(some)) for key in keys) if len(some) else None
+        if len(some) and (drawn is None or len(drawn) > FEW_REPEATS * len(some)):
+            return None
+    codes = (cell_codes(columns[key]) for key in keys)
+    sides = [] if request.groups is None else [request.groups[:rows].astype(np.int64)]
+    return counted_rows(chain(codes, sides), None if request.weights is None else request.weights[:rows])
 
 
 def _as_spelt(spec: Field, column: Any, request: Request) -> Field:
@@ -104,8 +149,10 @@ def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
         )
 
 
-def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnPlan, str]:
-    """How to read one column, and a note or nothing."""
+def plan_of(
+    facts: Facts, request: Request, column: Any = None, rows: np.ndarray | None = None
+) -> tuple[ColumnPlan, str]:
+    """How to read one column, and a note or nothing. `rows` are the places of rows that count; None is every row."""
     key = facts.key
     forced = request.kinds.get(key)
     if forced == IGNORE:
@@ -114,7 +161,7 @@ def plan_of(facts: Facts, request: Request, column: Any = None) -> tuple[ColumnP
         forced = Kind.CATEGORICAL
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
-    verdict = decide(facts, request.named, request.groups)
+    verdict = decide(facts.of_rows(rows), request.named, request.of_rows(rows).groups)
     why = verdict.why if facts.written is None or not verdict.kind.numeric else _why_written(facts, verdict.why)
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
@@ -128,13 +175,13 @@ def _why_written(facts: Facts, why: str) -> str:
     return facts.written.said if facts.cells is CellType.TIME else f"{facts.written.said} ({why})"
 
 
-def _text_plan(key: Key, request: Request) -> tuple[ColumnPlan, tuple[str, ...]] | None:
+def _text_plan(key: Key, request: Request) -> ColumnPlan | None:
     """The plan of a column that is declared text: nothing need be known of its cells."""
     said = request.kinds.get(key)
     if not is_text(said):
         return None
     reading = said if isinstance(said, Reading) else DEFAULT_READING
-    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)), ()
+    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading))
 
 
 def _kind(key: Key, forced: Any) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 from softcount.sources.arrow_columns import CellType
 from softcount.sources.in_memory import LOOK_WHOLE
 from softcount.table.cell_values import too_large
-from softcount.table.column_facts import number_facts
+from softcount.table.column_facts import counted_rows, number_facts
 from softcount.table.column_plan import LOOKED_AT, Anchor, ColumnPlan, anchor_of, anchors_of, log_anchor_of
 from softcount.table.levels_or_numbers import FEWEST, LEAST_ROWS
 from softcount.table.look import IGNORE, Request, keep_something, plan_of
@@ -37,14 +37,20 @@ def look_dense(array: np.ndarray, request: Request) -> tuple[list[ColumnPlan], l
 def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
     """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
     plain = array.dtype.kind in "iu" and not request.words.numbers
-    few = _few_levels(array[:LOOK_WHOLE]) if plain else {}
-    kinds, rows = request.kinds, min(len(array), LOOK_WHOLE)
+    head, kinds = array[:LOOK_WHOLE], request.kinds
+    few = _few_levels(head) if plain else {}
+    counted, rows = None, len(head)
+    if rows < LEAST_ROWS or any(len(few.get(place, ())) not in range(1, FEWEST) for place in range(array.shape[1])):
+        counted = _counted_rows(head, request)
+    if counted is not None:
+        rows = len(counted)
+        few = {place: x for place, x in few.items() if is_few(len(x), rows)}
     for place in {*kinds, *request.levels}:
         if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
             few.pop(place, None)
     few = {place: x for place, x in few.items() if place in kinds or len(x) < FEWEST or rows < LEAST_ROWS}
     return [
-        (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request)
+        (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request, counted)
         for place in range(array.shape[1])
     ]
 
@@ -53,6 +59,15 @@ def _coded(place: int, levels: list[int], declared: bool) -> ColumnPlan:
     why = "declared" if declared else f"whole numbers, {len(levels)} distinct"
     field = Field(place, Kind.CATEGORICAL, why, declared=declared)
     return ColumnPlan(field, as_numbers=True, number_like=True, seen=tuple(levels))
+
+
+def _counted_rows(head: np.ndarray, request: Request) -> np.ndarray | None:
+    """The rows that count as evidence of what the columns are; None is every row, once."""
+    if not head.size:
+        return None
+    sides = [] if request.groups is None else [request.groups[: len(head)].astype(np.int64)]
+    columns = list(np.ascontiguousarray(head.T, dtype=np.int64))
+    return counted_rows([*columns, *sides], None if request.weights is None else request.weights[: len(head)])
 
 
 def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
@@ -73,7 +88,7 @@ def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
     }
 
 
-def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[ColumnPlan, str]:
+def _look_whole(array: np.ndarray, place: int, request: Request, counted: np.ndarray | None) -> tuple[ColumnPlan, str]:
     cells = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
     column = array[:LOOK_WHOLE, place].astype(np.float64)
     for mark in request.words.numbers:
@@ -81,7 +96,7 @@ def _look_whole(array: np.ndarray, place: int, request: Request) -> tuple[Column
     facts = number_facts(place, column, cells)
     if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
         facts = replace(facts, different=2, only=None)
-    return plan_of(facts, request)
+    return plan_of(facts, request, rows=counted)
 
 
 def _varies(column: np.ndarray, step: int = 65_536) -> bool:

@@ -11,15 +11,14 @@ import numpy as np
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, cell_type, filled, flat
-from softcount.sources.arrow_functions import as_type, with_levels
+from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.sources.detect import open_source
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
-from softcount.table.cell_values import MissingWords
-from softcount.table.column_facts import Facts, Meant, facts_of
+from softcount.table.cell_values import MissingWords, numbers
+from softcount.table.column_facts import Facts, Meant, cell_codes, facts_of
 from softcount.table.column_plan import ColumnPlan
 from softcount.table.find_form import CellHabits
 from softcount.table.labels import NUMBERED_CLASSES, check_weights, numeric_target
@@ -134,7 +133,7 @@ def _open(
     for what, keys in (("kinds", request.kinds), ("levels", request.levels)):
         for key in set(keys).difference(source.keys):
             wording.refuse_unknown(source.keys, key, what)
-    request = replace(request, kinds={**source.kinds, **request.kinds}, groups=sides.labels)
+    request = replace(request, kinds={**source.kinds, **request.kinds}, groups=sides.labels, weights=sides.weights)
     if isinstance(source, DenseSource):
         _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
         request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
@@ -145,8 +144,11 @@ def _open(
         plans = [plan for plan in plans if plan.key not in apart]
     else:
         told = [] if sides.target is None else [sides.target.key]
-        first = dict(source.head([*(key for key in source.keys if key not in apart), *told]))
-        request = replace(request, groups=_coded(first.pop(told[0])) if told else request.groups)
+        heavy = [] if sides.weight is None else [sides.weight]
+        first = dict(source.head([*(key for key in source.keys if key not in apart), *told, *heavy]))
+        request = replace(request, groups=cell_codes(first.pop(told[0])) if told else request.groups)
+        if heavy:
+            request = replace(request, weights=numbers(first.pop(heavy[0]), request.words, heavy[0], 0, padded=True))
         plans, notes = look(first, request)
     if source.whys:  # documents know what they are without being looked at
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
@@ -156,12 +158,6 @@ def _open(
         raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
     said = (*source.notes, *notes)
     return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
-
-
-def _coded(column: Any) -> np.ndarray:
-    """Numbers for the values of a column of labels, -1 where there is none."""
-    labels = with_levels(flat(column)).indices
-    return filled(as_type(labels, "float64"), -1.0).astype(np.int64)
 
 
 def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
