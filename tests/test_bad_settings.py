@@ -206,6 +206,7 @@ def test_families_refuse_settings_they_do_not_have():
     refused(lambda: sc.Normal(variance=-1.0), "positive", "-1")
     refused(lambda: sc.Normal(variance=math.nan), "positive", "nan")
     refused(lambda: sc.Multinormal("round"), "'round'", "spherical")
+    refused(lambda: sc.Multinormal(prior_scale="rows"), "'rows'", "table")
     refused(lambda: sc.Older(sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS), weight=-1.0), "weight", "-1")
 
 

@@ -25,6 +25,7 @@ from softcount.table.schema import Field, Key, Kind
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
+PriorScale = Literal["columns", "table"]
 NARROWEST = 1e-10
 """Least variance along any direction, columns scaled to one: below it a density has no digit that can be trusted."""
 
@@ -36,9 +37,14 @@ class Multinormal(Family):
 
     Statistics are rows, sums and products of `(x - anchor) * scale`. A row with holes counts with the conditional
     expectations of what is missing, so fitting such a block takes EM even when every class is known.
+
+    The prior's covariance has the variances of the whole table: `prior_scale="columns"` without correlations, "table"
+    with those of the table. Classes in which all columns nearly follow from one (sizes of an animal) need the latter,
+    worth half as many prior rows as the block has columns: with one row, breast cancer loses 5 nats per held-out row.
     """
 
     covariance: Covariance = "full"
+    prior_scale: PriorScale = "columns"
 
     name = "multinormal"
     kind = Kind.REAL
@@ -52,6 +58,8 @@ class Multinormal(Family):
     def __post_init__(self) -> None:
         if self.covariance not in ("full", "tied", "diagonal", "spherical"):
             raise DataError(f"covariance={self.covariance!r}: use 'full', 'tied', 'diagonal' or 'spherical'.")
+        if self.prior_scale not in ("columns", "table"):
+            raise DataError(f"prior_scale={self.prior_scale!r}: use 'columns' or 'table'.")
 
     @property
     def shared_by_groups(self) -> frozenset[str]:
@@ -81,7 +89,7 @@ class Multinormal(Family):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Means and variances of the columns' own cells; None where no row has a hole."""
+        """Means and variances of the columns' own cells, and correlations of complete rows; None if all rows are."""
         if not any(np.isnan(block).any() for block in columns):
             return None
         total = Twofold.of(np.zeros((len(setting.anchor), 3)))
@@ -92,7 +100,9 @@ class Multinormal(Family):
             sums = [mass.sum(axis=0), (mass * moved).sum(axis=0), (mass * moved**2).sum(axis=0)]
             total = total + Twofold.of(np.stack(sums, axis=1))
         rows, mean, squares = moments(total)
-        return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0)
+        whole = [self.features(block, setting).T @ weight for block, weight in zip(columns, weights, strict=True)]
+        complete, _, scatter = _moments_of(Twofold.of(np.sum(whole, axis=0)))
+        return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
 
     def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sums and products about other anchors, in twofold arithmetic."""
@@ -119,7 +129,7 @@ class Multinormal(Family):
         d, mass, middle = mean.shape[-1], float(rows.ravel()[0]), mean[0]
         spread = np.diagonal(scatter[0], axis1=-2, axis2=-1) / mass if mass > 0 else np.ones(d)
         if setting.blank is not None:
-            middle, spread = setting.blank
+            middle, spread, _ = setting.blank
         whole = np.maximum(spread, setting.resolution(middle, 1e-140) ** 2)
         hyper = {"centre": middle, "whole": whole, "floor": np.array(max(setting.floor, NARROWEST))}
         if isinstance(prior, NormalInverseWishart):
@@ -133,6 +143,10 @@ class Multinormal(Family):
             }
         nu = scalar_prior(prior, self, groups=setting.groups)
         scatter0 = nu * whole[..., None] * np.eye(d)
+        if self.prior_scale == "table":
+            unit, nu = np.sqrt(whole), nu * max(1.0, d / 2)
+            alike = _correlation(scatter[0], mass) if setting.blank is None else setting.blank[2]
+            scatter0 = nu * unit[:, None] * alike * unit
         return hyper | {"mu": middle, "kappa": np.array(0.0), "nu": np.array(nu), "scatter": scatter0}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
@@ -488,6 +502,16 @@ def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, bef
 def products(weight: Any, off: np.ndarray) -> np.ndarray:
     """(..., d, d) products of how far a mean is off, by weight."""
     return np.asarray(np.asarray(weight)[..., None, None] * off[..., :, None] * off[..., None, :])
+
+
+def _correlation(scatter: np.ndarray, rows: float) -> np.ndarray:
+    """Correlations of that many rows and one more without any, so that no few rows make them singular."""
+    d = len(scatter)
+    unit = np.sqrt(np.diagonal(scatter))
+    flat = unit <= 0
+    safe = np.where(flat, 1.0, unit)
+    alike = np.where(flat[:, None] | flat, np.eye(d), scatter / safe[:, None] / safe)
+    return np.asarray((rows * alike + np.eye(d)) / (rows + 1.0))
 
 
 def _around(middle: np.ndarray, stats: Twofold, hyper: Hyper, how: How) -> np.ndarray:

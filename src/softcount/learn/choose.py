@@ -11,7 +11,12 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError, DataWarning, warn
-from softcount.learn.correlated_blocks import FEW_CLASSES, correlated_blocks
+from softcount.learn.correlated_blocks import (
+    FEW_CLASSES,
+    complete_in_blocks,
+    correlated_blocks,
+    has_missing_in_blocks,
+)
 from softcount.learn.degenerate import sizes as sizes_of
 from softcount.learn.degenerate import spikes, starved
 from softcount.learn.evidence import bic, cheeseman_stutz, memberships_entropy
@@ -22,6 +27,7 @@ from softcount.learn.neighbours import grown, merged
 from softcount.learn.plan import Plan, plug
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.repeated_columns import without_repeats
+from softcount.learn.sketch import Sketch
 from softcount.models.base import expected
 from softcount.models.row_steps import preparing
 from softcount.models.tiles import Ready
@@ -90,16 +96,22 @@ def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[Numb
     """The same search with columns that depend on each other within classes in blocks, and what to say if it is better.
 
     None where there are no such columns. More and more classes are found for their sake:
-    breast cancer has 13 of independent columns and 3 of correlated ones.
+    breast cancer has 13 of independent columns and 5 of correlated ones.
     """
     few = [search.fits[number] for number in sorted(search.fits) if number <= FEW_CLASSES]
     tried = (correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
     found = next(filter(None, tried), None)  # where a few classes hide what depends, all rows together may show it
     if found is None:
         return None, str
-    prepared, plan = found.prepared(search.prepared, search.plan, search.runner)
-    rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
-    rival.run(enough=lambda: search.far_ahead(rival))
+    rivals = list[NumberSearch]()
+    for scale in found.prior_scales(search.plan):
+        prepared, plan = found.prepared(search.prepared, search.plan, search.runner, scale)
+        if has_missing_in_blocks(prepared) and complete_in_blocks(prepared) is None:
+            return None, str
+        rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
+        rivals.append(rival)
+        rival.run(enough=lambda: any(other.far_ahead(rivals[-1]) for other in (search, *rivals[:-1])))
+    rival = max(rivals, key=lambda tried: tried.merit)
 
     def why(other: NumberSearch) -> str:
         return (
@@ -181,10 +193,11 @@ class NumberSearch:
     def attempt(self, classes: int) -> None:
         """Fit so many classes from fresh starts and from the fits of neighbouring numbers.
 
-        Of a large table a sample is fitted so; all of its rows are then climbed once, from what that came to.
+        Of a large table a sample is fitted so, and of one with missing cells in blocks the rows without any. All rows
+        are then climbed once, from what that came to.
         """
         starts, extra = self.few(classes), list(self.extra(classes))
-        if self.small:
+        if self.small and self.complete is None:
             fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.runner, extra, rough=True)
         else:
             sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.runner, extra, rough=True)
@@ -204,9 +217,21 @@ class NumberSearch:
         few = rows * max(1, len(self.prepared.one.schema.used)) <= SMALL
         return few or (self.prepared.sketch.whole and self.prepared.races)
 
+    @property
+    def complete(self) -> Sketch | None:
+        """The sketched rows that are complete in every block of numbers; None if all or too few of them are.
+
+        Starts are raced side by side on complete rows: 150 x 4 cells, 18 of them missing, took 20 s without this.
+        """
+        kept = self.prepared.kept
+        if "complete" not in kept:
+            kept["complete"] = complete_in_blocks(self.prepared)
+        found: Sketch | None = kept["complete"]
+        return found
+
     def sample(self) -> Prepared:
         """The sketched rows in place of the table, as heavy as all of its rows."""
-        rows = self.prepared.sketch
+        rows = self.complete or self.prepared.sketch
         chunk = rows.as_heavy_as_the_table()
         kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
         chunks = HeldRows([chunk], self.runner)
@@ -228,7 +253,8 @@ class NumberSearch:
         below = max((tried for tried in self.fits if tried < classes), default=None)
         above = min((tried for tried in self.fits if tried > classes), default=None)
         if below is not None and self.fits[below].n_groups < classes:
-            yield from grown(self.prepared, self.fits[below], classes, self.runner, seed=classes)
+            rows = self.prepared if self.complete is None else self.sample()
+            yield from grown(rows, self.fits[below], classes, self.runner, seed=classes)
         if above is not None and self.fits[above].n_groups > classes:
             yield merged(self.fits[above], classes)
 
@@ -289,7 +315,7 @@ class NumberSearch:
 
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
         """A fit climbed to its end; of a small table all starts that were asked for take part."""
-        if self.interrupted or not self.small:
+        if self.interrupted or not self.small or self.complete is not None:
             return self.climbed(fitted, plan)
         starts = replace(self.starts, groups=fitted.n_groups)
         return fit_prepared(self.prepared, plan, starts, self.runner, [lambda model, imagined: fitted.estimates])

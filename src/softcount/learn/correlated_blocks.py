@@ -9,10 +9,12 @@ from math import prod
 import numpy as np
 
 from softcount.families import FAMILIES
+from softcount.families.multinormal import Multinormal, PriorScale
 from softcount.learn.learned import Learned
 from softcount.learn.plan import Plan
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.repeated_columns import column_of, correlations, is_free
+from softcount.learn.sketch import Sketch
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import dependent_pairs
 from softcount.records import dataclass
@@ -33,6 +35,8 @@ ROWS_EACH = 10
 """Combinations of levels of a block at most, and rows of the table for each of them."""
 MOST_WORK = 2_000_000
 """Rows times squared columns of a block of numbers up to which it is tried."""
+MOST_PATTERNS = 32
+"""Patterns of missing cells in blocks of numbers up to which these are tried: each takes about 1 ms per EM step."""
 NAMED = 3
 """Pairs that are named."""
 
@@ -48,9 +52,17 @@ class CorrelatedBlocks:
     def columns(self) -> int:
         return sum(map(len, self.blocks))
 
-    def prepared(self, before: Prepared, plan: Plan, runner: Runner) -> tuple[Prepared, Plan]:
-        """The same table, ready for these blocks."""
-        families = {block: FAMILIES[kind]().for_key(block) for block, kind in self.blocks.items()}
+    def prior_scales(self, plan: Plan) -> tuple[PriorScale, ...]:
+        """The scales to try: with the table's correlations only if there are numbers and a prior."""
+        correlated = plan.estimate != "ml" and Multinormal.name in self.blocks.values()
+        return ("table", "columns") if correlated else ("columns",)
+
+    def prepared(self, before: Prepared, plan: Plan, runner: Runner, scale: PriorScale) -> tuple[Prepared, Plan]:
+        """The same table, ready for these blocks; `scale` is the prior's for the covariances of numbers."""
+        families = {
+            block: Multinormal(prior_scale=scale) if kind == Multinormal.name else FAMILIES[kind]().for_key(block)
+            for block, kind in self.blocks.items()
+        }
         plan = replace(plan, declared=replace(plan.declared, families=plan.declared.families | families))
         return prepare(before.table, plan, runner), plan
 
@@ -66,6 +78,29 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
     levels, dependent = _of_levels(prepared, plan, classes)
     blocks = {block: "multinormal" for block in numbers} | {block: "categorical" for block in levels}
     return CorrelatedBlocks(blocks, (*correlated[:NAMED], *dependent[:NAMED])) if blocks else None
+
+
+def has_missing_in_blocks(prepared: Prepared) -> bool:
+    """Whether a block of correlated numbers has missing cells, each pattern of which EM works out by itself."""
+    return any(isinstance(x.family, Multinormal) and x.setting.blank is not None for x in prepared.one.leaves)
+
+
+def complete_in_blocks(prepared: Prepared) -> Sketch | None:
+    """The sketched rows without missing cells in blocks of numbers; None if no cell is missing or few are complete.
+
+    Few are less than half of the rows, or more patterns of missing cells than there is time for.
+    """
+    if not has_missing_in_blocks(prepared):
+        return None
+    rows, schema = prepared.sketch, prepared.settled.schema
+    blocks = [leaf for leaf in prepared.one.leaves if isinstance(leaf.family, Multinormal)]
+    slots = [schema.places[column].slot for leaf in blocks for column in leaf.columns]
+    missing = np.isnan(rows.chunk.reals[:, slots])
+    whole = np.flatnonzero(~missing.any(axis=1))
+    if 2 * len(whole) < len(missing) or len(np.unique(missing, axis=0)) > MOST_PATTERNS:
+        return None
+    points, present = rows.points[whole], rows.present[whole]
+    return replace(rows, chunk=rows.chunk.take(whole), points=points, present=present)
 
 
 def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:

@@ -138,7 +138,7 @@ class Block(Stack):
     def _blank(self, groups: int) -> Form:
         """Groups alike: each column's own mean and variance, or those of its unit while they are not known."""
         d = len(self.places)
-        mean, variance = self.node.setting.blank or (np.zeros(d), np.ones(d))
+        mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
         apart = np.diag(np.maximum(variance, 1e-300))
         return np.tile(mean, (groups, 1)), np.tile(apart, (groups, 1, 1)), None
 
