@@ -234,3 +234,66 @@ def test_a_sampled_file_spells_numbers_as_the_one_it_was_learned_from(tmp_path: 
         assert found["prices"].str.fullmatch(r"[0-9]+\.[0-9]{2}").all() and set(found["text"]) <= {"1", "2", "3"}
     library = softcount.Mixture(1).fit(tmp_path / "t.csv").sample(5)
     assert pa.types.is_floating(library["points"].type) and pa.types.is_integer(library["text"].type)
+
+
+def repeating_frame() -> pd.DataFrame:
+    """Columns that follow from another, and constants, which a mixture leaves out."""
+    rng = np.random.default_rng(5)
+    place = np.arange(120)
+    size, town = rng.normal(place % 2 * 5.0, 1.0), np.array(["bonn", "essen", "lyon"])[rng.integers(0, 3, 120)]
+    country = np.where(town == "lyon", "fr", "de")
+    day = pd.Timestamp("2021-03-04")
+    return pd.DataFrame(
+        {"unit": "cm", "size": size, "minus": 3 - 2 * size, "town": town, "country": country, "code": 7, "day": day}
+    )
+
+
+def test_columns_that_follow_from_others_are_sampled_imputed_and_asked_about(tmp_path: Path) -> None:
+    frame = repeating_frame()
+    mixture = softcount.Mixture(random_state=0).fit(frame)
+    assert [key for key, kind in mixture.kinds_.items() if kind == "ignore"] == [
+        "unit", "minus", "country", "code", "day"
+    ]  # fmt: skip
+    mixture.save(tmp_path / "m.sc")
+    holes = frame.copy()
+    for place, name in enumerate(frame.columns):
+        holes[name] = holes[name].astype("Int64") if name == "code" else holes[name]
+        holes.loc[place, name] = None
+    holes.loc[10, ["size", "minus"]] = None
+    for model in (mixture, softcount.load(tmp_path / "m.sc")):
+        drawn = pa.table(model.sample(60, random_state=0)).to_pandas()
+        assert drawn.columns.tolist() == frame.columns.tolist() and (drawn.dtypes == frame.dtypes).all()
+        np.testing.assert_allclose(drawn["minus"], 3 - 2 * drawn["size"], rtol=1e-12)
+        assert ((drawn["town"] == "lyon") == (drawn["country"] == "fr")).all()
+        assert (drawn[["unit", "code", "day"]] == frame[["unit", "code", "day"]].iloc[0]).all(axis=None)
+        filled = model.impute(holes)
+        assert not filled.isna().any(axis=None)
+        rest = filled.index != 10
+        pd.testing.assert_frame_equal(
+            filled[rest].drop(columns="town"), frame[rest].drop(columns="town"), check_dtype=False
+        )
+        assert filled["minus"][10] == pytest.approx(3 - 2 * filled["size"][10])
+        assert (filled["town"][3] == "lyon") == (frame["town"][3] == "lyon")
+        own, other = model.query("size", {"town": "bonn"}), model.query("minus", {"town": "bonn"})
+        assert other.mean == pytest.approx(3 - 2 * own.mean) and other.variance == pytest.approx(4 * own.variance)
+        assert other.quantile(0.1) == pytest.approx(3 - 2 * own.quantile(0.9))
+        assert other.cdf(1.0) == pytest.approx(1 - own.cdf(1.0)) and other.pdf(1.0) == pytest.approx(own.pdf(1.0) / 2)
+        assert model.query("town", {"minus": (-9, -5)}) == pytest.approx(model.query("town", {"size": (4, 6)}))
+        towns = model.query("town")
+        assert model.query("country")["fr"] == pytest.approx(towns["lyon"])
+        assert model.query("town", {"country": "de"})["bonn"] == pytest.approx(towns["bonn"] / (1 - towns["lyon"]))
+        assert model.query("size", {"minus": 1.0}).mean == pytest.approx(1.0) and model.query("unit") == {"cm": 1.0}
+        assert list(model.query())[1:] == frame.columns.tolist()
+        with pytest.raises(softcount.DataError, match="follows from 'size', and both are given"):
+            model.query("town", {"minus": 1.0, "size": 1.0})
+
+
+def test_the_shell_answers_for_columns_that_follow_from_others(tmp_path: Path) -> None:
+    repeating_frame().to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "-o", tmp_path / "m.sc")
+    run("sample", tmp_path / "m.sc", "-n", 120, "-o", tmp_path / "drawn.csv")
+    assert schema(tmp_path / "drawn.csv") == schema(tmp_path / "t.csv")
+    answer = json.loads(run("query", tmp_path / "m.sc", "--of", "country", "--given", "minus=-9..-5", "--json"))
+    assert {line["level"] for line in answer["levels"]} == {"de", "fr"}
+    first = json.loads(run("query", tmp_path / "m.sc", "--of", "town", "--given", "country=fr", "--json"))["levels"]
+    assert {line["level"]: line["probability"] for line in first}["lyon"] == 1.0

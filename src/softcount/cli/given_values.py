@@ -175,6 +175,10 @@ def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
         return text
     if spec.kind.numeric:
         return AskedColumn(name, numbers=True, written=spec.written).value(sign, text)
+    if spec.derived is not None and not spec.used:
+        from softcount.fitted.derived_columns import own_levels
+
+        return AskedColumn(name, {str(level): level for level in own_levels(spec)}).value(sign, text)
     # A level the model has not seen goes on as text: the prior has mass in reserve for it.
     return AskedColumn(name, {str(level): level for level in spec.levels}, open=True).value(sign, text)
 

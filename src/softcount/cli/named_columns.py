@@ -38,9 +38,11 @@ def refuse_text(fitted: Fitted, key: Key, model: str) -> None:
 
 def model_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns one can ask about, by the text that names them."""
+    from softcount.fitted.derived_columns import derived_fields
     from softcount.table.names import labels
 
     single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
+    single += [spec.key for spec in derived_fields(fitted.schema)]
     return {name: key for key, name in labels([*single, *([] if fitted.target is None else [fitted.target])]).items()}
 
 

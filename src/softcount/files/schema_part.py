@@ -17,7 +17,7 @@ from softcount.sources.file_format import FileFormat
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_named_type, is_typed
 from softcount.table.counted_points import MOST_POINTS, CountedPoints
 from softcount.table.duration_form import DurationForm
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.table.schema import Derived, Field, Key, Kind, Schema
 from softcount.text.word_list import Words
 
 FORMS: dict[str, type[CellForm]] = {form.name: form for form in (NumberForm, TimeForm, DurationForm)}
@@ -50,6 +50,7 @@ def _field(spec: Field) -> Document:
     more: Document = {"missing": list(spec.missing)} if spec.missing else {}
     more |= {} if spec.written is None else {"written": spec.written.document}
     more |= {"cells": spec.cells} if spec.cells else {}
+    more |= {} if spec.derived is None else {"derived": _derived(spec.derived)}
     return more | _points(spec.points) | {
         "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
@@ -85,9 +86,51 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     cells = x.get("cells", "")
     if not isinstance(cells, str) or (cells and not is_named_type(cells)):
         raise ModelFileError(f"column {key!r} has cells of an unknown type: {cells!r}.")
+    derived = None if x.get("derived") is None else _read_derived(x["derived"], key)
     return Field(
-        key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing, form, cells
+        key,
+        kind,
+        str(x["why"]),
+        known,
+        anchor,
+        scale,
+        used,
+        wide,
+        declared,
+        read,
+        points,
+        missing,
+        form,
+        cells,
+        derived,
     )
+
+
+def _derived(rule: Derived) -> Document:
+    """How a column follows from another, as JSON."""
+    if rule.lead is None:
+        return {"constant": plain(rule.constant)}
+    if rule.levels:
+        return {"lead": plain(rule.lead), "levels": [[plain(x) for x in pair] for pair in rule.levels]}
+    return {"lead": plain(rule.lead), "slope": float(rule.slope), "intercept": float(rule.intercept)}
+
+
+def _read_derived(x: Document, key: Key) -> Derived:
+    what = f"what column {key!r} follows from"
+    if "lead" not in x:
+        if not isinstance(x["constant"], (str, int, float)):
+            raise ModelFileError(f"{what}: {x!r} is no constant.")
+        return Derived(constant=x["constant"])
+    lead = column_from(x["lead"])
+    if "levels" not in x:
+        slope, intercept = number(x["slope"], what), number(x["intercept"], what)
+        if slope == 0 or lead == key:
+            raise ModelFileError(f"{what} makes no sense: {x!r}.")
+        return Derived(lead, slope=slope, intercept=intercept)
+    pairs = tuple((one, other) for one, other in x["levels"])
+    if lead == key or not pairs or not all(isinstance(level, (str, int, float)) for pair in pairs for level in pair):
+        raise ModelFileError(f"{what} makes no sense: {x!r}.")
+    return Derived(lead, pairs)
 
 
 def _read_form(x: Any, key: Key) -> CellForm:

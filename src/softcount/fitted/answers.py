@@ -11,9 +11,18 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.conditional_draws import drawn_within
-from softcount.fitted.conditions import density_logs
+from softcount.fitted.conditions import condition_of, density_logs
+from softcount.fitted.derived_columns import (
+    LineAnswer,
+    derived_answer,
+    derived_fields,
+    given_of_leads,
+    with_derived,
+    with_derived_fills,
+)
 from softcount.fitted.given_groups import (
     RowsGiven,
+    allowed_levels,
     cells_of_leaf,
     conditional,
     fits,
@@ -196,21 +205,51 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     What is given of a column is its value, a condition such as `between(1, 2)`, or short for one a range (1, 2) or a
     list of values.
     """
-    given = _mapping(given)
-    if of in given:
+    said = _mapping(given)
+    if of in said:
         raise DataError(f"{of!r} is both asked for and given.")
-    rows = given_rows(model, given)
+    known = given_of_leads(model.schema, said)
+    rows = given_rows(model, known)
     if of is None:
-        return {key: _answer(model, key, rows) for key in _askable(model, rows) if key not in given}
-    return _answer(model, of, rows)
+        return {
+            key: _derived_or_own(model, key, rows, known) for key in _askable(model, rows, known) if key not in said
+        }
+    return _derived_or_own(model, of, rows, known)
 
 
-def _askable(model: Fitted, rows: RowsGiven) -> list[Key]:
+def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key, Any]) -> Any:
+    """What a column is, or one that follows from it; `known` holds the column itself if one that follows is given."""
+    spec = model.schema.by_key.get(of)
+    if spec is not None and spec.derived is not None and not spec.used:
+        ask = partial(_derived_or_own, model, rows=rows, known=known)
+        found = derived_answer(model.schema, spec, ask, known)
+        if isinstance(found, dict):
+            return dict(zip(levels_as_written(model.schema, of, list(found)), found.values(), strict=True))
+        return found
+    if spec is None or of == model.target or of not in known:
+        return _answer(model, of, rows)
+    value, condition = known[of], condition_of(known[of])
+    if spec.kind.numeric:
+        if condition is not None:
+            raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
+        return LineAnswer(float(value), 1.0, 0.0, spec.written)
+    allowed = {value} if condition is None else set(allowed_levels(model, of, condition))
+    shares = _answer(model, of, given_rows(model, {key: x for key, x in known.items() if key != of}))
+    kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
+    return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
+
+
+def _askable(model: Fitted, rows: RowsGiven, known: Mapping[Key, Any]) -> list[Key]:
     """The class, and the columns that have an answer, in the order of the table."""
     joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
     leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
-    columns = [key for key, leaf in leaves.items() if leaf.family.answers]
-    return [name_apart(model, CLASS) if model.target is None else model.target, *columns]
+    columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
+    for spec in derived_fields(model.schema):
+        lead = None if spec.derived is None else spec.derived.lead
+        sure = lead is None or (lead in known and condition_of(known[lead]) is None)
+        columns |= {spec.key} if sure or lead in columns else set()
+    order = [spec.key for spec in model.schema.fields if spec.key in columns]
+    return [name_apart(model, CLASS) if model.target is None else model.target, *order]
 
 
 def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
@@ -256,7 +295,7 @@ def drawn(
     model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
 ) -> tuple[dict[Key, Any], np.ndarray]:
     """Columns of n new rows, some cells held at what is given, and the group of each row."""
-    given = _mapping(given)
+    given = given_of_leads(model.schema, _mapping(given))
     rows = given_rows(model, given)
     sure, conditions = parted(model, given)
     groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
@@ -272,7 +311,8 @@ def drawn(
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
     """Columns of n new rows under their names as text; the class beside them where classes are known."""
     columns, groups = drawn(model, n, given, rng)
-    order = [spec.key for spec in model.schema.used if spec.key in columns]
+    columns = with_derived(model.schema, columns, n)
+    order = [spec.key for spec in model.schema.fields if spec.key in columns]
     names = labels([*order, *columns])
     ordered = {name: as_written(model.schema, key, columns[key]) for key, name in names.items()}
     if model.classes is not None:
@@ -287,7 +327,8 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
     if spec is None:
         return values
     decimals = spelt_decimals(spec.written)
-    if not spec.kind.numeric or not isinstance(values, np.ndarray):
+    moments = isinstance(values, np.ndarray) and values.dtype.kind == "f"  # a constant date is a number as well
+    if not (spec.kind.numeric or moments) or not isinstance(values, np.ndarray):
         if not spec.cells and decimals:  # "1.0" in a text file is the number 1.0
             return [float(value) if isinstance(value, int) else value for value in values]
         return as_named_type(values, spec.cells, decimals, spec.levels) if spec.cells else values
@@ -328,6 +369,8 @@ def _drawn_leaf(
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
     """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
+    leads = {spec.derived.lead for spec in derived_fields(model.schema) if spec.derived is not None}
+    shares: dict[Key, dict[int, np.ndarray]] = {}
     compiled = model.compiled()
     for chunk in model.chunks(table):
         joint = model.joint_of(chunk, compiled)
@@ -341,13 +384,17 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                     cells = cells_of_leaf(model, leaf, chunk)[rows]
                     values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
                     found.setdefault(column, []).append((rows + chunk.start, values))
+                    if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
+                        own = weights[rows] @ _public(model, leaf)["probability"]
+                        shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
     joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-    return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in joined.items()}
+    whole = with_derived_fills(model.schema, table, joined, shares)
+    return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in whole.items()}
 
 
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
     """What fills a column, in the type of its cells; numbers are rounded as the cells are."""
-    found = as_written(schema, key, values if schema[key].kind.numeric else values.tolist())
+    found = as_written(schema, key, values.tolist() if values.dtype == object else values)
     if isinstance(found, np.ndarray):
         return found
     filled = found.to_pylist() if hasattr(found, "to_pylist") else found

@@ -24,6 +24,7 @@ from softcount.fitted.answers import (
 )
 from softcount.fitted.conditional_draws import drawn_within
 from softcount.fitted.conditions import condition_of, evidence_within, within
+from softcount.fitted.derived_columns import with_derived, with_derived_fills
 from softcount.fitted.given_groups import number_reader
 from softcount.fitted.net_evidence import (
     LevelPlaces,
@@ -363,7 +364,9 @@ class FittedNet(Learned):
             found |= drawn_within(partial(self._drawn_numbers, own.node, rng), groups, tests)
         held = {key: value for key, value in sure.items() if not self._is_named_interval(key, sure)}
         found |= {key: [value] * n for key, value in held.items()}
-        return {name: as_written(self.schema, name, found[name]) for name in self.net.graph.names}
+        constants = with_derived(self.schema, {}, n)
+        whole = {name: found[name] for name in self.net.graph.names} | constants
+        return {name: as_written(self.schema, name, cells) for name, cells in whole.items()}
 
     def _drawn_within_intervals(
         self, key: Key, intervals: np.ndarray, given: Any, rng: np.random.Generator
@@ -444,7 +447,8 @@ class FittedNet(Learned):
                         values = number.fill(self._shares(number, evidence.take(rows)), chunk, rows, place)
                         found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-        return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in joined.items()}
+        whole = with_derived_fills(self.schema, table, joined, {})
+        return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
 
     def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
         """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""

@@ -14,7 +14,7 @@ from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.run.rows import Rows
 from softcount.table import Chunk
-from softcount.table.schema import Field, Key, Schema
+from softcount.table.schema import Derived, Field, Key, Schema
 
 MOST_CELLS = 4_000_000
 MOST_COLUMNS = 200
@@ -32,17 +32,33 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     if not found:
         return prepared
     table = prepared.table
+    schema, chunks = prepared.settled.schema, prepared.chunks
+    assert isinstance(chunks, HeldRows)  # no other rows are looked at
     plans = {
         spec.key: (
-            replace(spec, field=replace(spec.field, used=False)),
-            f"{spec.field.why}; follows from {found[spec.key]!r}",
+            replace(spec, field=replace(spec.field, used=False, derived=_rule(schema, chunks, spec.key, lead))),
+            f"{spec.field.why}; follows from {lead!r}",
         )
         for spec in table.plans
-        if spec.key in found
+        if (lead := found.get(spec.key)) is not None
     }
     fewer = table.chosen(plans)
     fewer.notes.append(_said(found, table.schema))
     return prepare(fewer, plan, runner)
+
+
+def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Derived:
+    """How a column follows from another: level by level, or along the line through the two numbers farthest apart."""
+    own, other = (column_of(schema, schema[name], chunks) for name in (key, lead))
+    if not schema[key].kind.numeric:
+        both = (own > 0) & (other > 0)
+        pairs = np.unique(np.stack([other[both], own[both]], axis=1).astype(np.int64), axis=0)
+        levels, leads = schema[key].levels, schema[lead].levels
+        return Derived(lead, tuple((leads[a - 1], levels[b - 1]) for a, b in pairs.tolist()))
+    there = np.flatnonzero(np.isfinite(own) & np.isfinite(other))
+    low, high = there[other[there].argmin()], there[other[there].argmax()]
+    slope = (own[high] - own[low]) / (other[high] - other[low])
+    return Derived(lead, slope=float(slope), intercept=float(own[low] - slope * other[low]))
 
 
 def _said(found: Mapping[Key, Key], schema: Schema) -> str:

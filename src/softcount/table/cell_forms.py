@@ -508,6 +508,8 @@ def as_named_type(values: Any, name: str, decimals: int = 0, levels: Sequence[ob
             found = found.cast(pa.type_for_alias(plain))
         if plain == name:
             return found
+        if not levels:
+            return found.dictionary_encode()
         known = as_named_type(list(levels), plain, decimals)
         places = {level: place for place, level in enumerate(known.to_pylist())}
         return pa.DictionaryArray.from_arrays(pa.array([places.get(x) for x in found.to_pylist()], pa.int32()), known)

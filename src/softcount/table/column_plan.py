@@ -11,7 +11,7 @@ import numpy as np
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.names import apart
-from softcount.table.schema import MOST_LEVELS, OTHER, Field, Key, Kind
+from softcount.table.schema import MOST_LEVELS, OTHER, Derived, Field, Key, Kind
 
 FARTHEST = 2.0**120
 """Units that a number may lie from its anchor: squares of so many still add up, whatever rows weigh."""
@@ -128,7 +128,11 @@ class ColumnPlan:
     def as_kind(self, kind: Kind, why: str, *, used: bool = True) -> ColumnPlan:
         """The same column read as another kind, with the anchor that kind needs."""
         anchor = self.logged if kind is Kind.POSITIVE else self.plain or NO_ANCHOR
-        changed = replace(self.field, kind=kind, why=why, used=used, anchor=anchor.at, scale=anchor.scale)
+        constant = kind is Kind.CONSTANT and self.constant is not None
+        derived = Derived(constant=self.constant) if constant else None
+        changed = replace(
+            self.field, kind=kind, why=why, used=used, anchor=anchor.at, scale=anchor.scale, derived=derived
+        )
         return replace(self, field=changed)
 
     def after(self, why: Contradiction) -> ColumnPlan:

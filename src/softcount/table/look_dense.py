@@ -156,4 +156,5 @@ def _look_float(
     if facts.different == 0:  # nothing in the first rows: look at all
         facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
     plan, note = plan_of(facts, request)
-    return replace(plan, plain=anchor, logged=log_anchor_of(column)), note
+    field = replace(plan.field, cells="double")
+    return replace(plan, field=field, plain=anchor, logged=log_anchor_of(column)), note

@@ -65,6 +65,20 @@ class ColumnPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """How a column that is left out follows from the column `lead`; without a lead it is always `constant`.
+
+    Of levels it is a function, given by pairs (level of `lead`, own level); a number is `intercept + slope * lead`.
+    """
+
+    lead: Key | None = None
+    levels: tuple[tuple[object, object], ...] = ()
+    slope: float = 1.0
+    intercept: float = 0.0
+    constant: object = None
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """One column: its kind and why, and what is needed to encode it.
 
@@ -74,7 +88,7 @@ class Field:
     has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
     `missing` are cells that mean missing in this column, besides those that do in all. `written` is how its numbers
     are written where they are not plain. `cells` names the Arrow type that its cells had, so that values can be given
-    back in it; it is empty for columns of text files.
+    back in it; it is empty for columns of text files. `derived` is how a column that is left out follows from another.
     """
 
     key: Key
@@ -91,6 +105,7 @@ class Field:
     missing: tuple[str, ...] = ()
     written: CellForm | None = None
     cells: str = field(default="", compare=False)
+    derived: Derived | None = field(default=None, compare=False)
 
     @property
     def whole(self) -> bool:

@@ -1,0 +1,317 @@
+"""Columns that a model leaves out because they follow from another column: answered for through that column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.fitted.conditions import AnyOf, Levels, Not, Range, any_of, condition_of, is_number
+from softcount.fitted.shown_answers import answer_html, answer_line
+from softcount.records import dataclass
+from softcount.sources import wording
+from softcount.table import Table, open_table
+from softcount.table.cell_forms import CellForm, given_back, is_plain
+from softcount.table.schema import Field, Key, Kind, Schema
+
+Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
+
+
+def derived_fields(schema: Schema) -> list[Field]:
+    """The columns that follow from others, each after the column that it follows from."""
+    left = {spec.key: spec for spec in schema.fields if spec.derived is not None and not spec.used}
+    found: list[Field] = []
+    while left:
+        ready = [spec for spec in left.values() if spec.derived is not None and spec.derived.lead not in left]
+        if not ready:
+            return found  # a circle, which only a changed file can hold
+        found += ready
+        left = {key: spec for key, spec in left.items() if spec not in ready}
+    return found
+
+
+def values_from(schema: Schema, spec: Field, lead: Any, rows: int) -> Any:
+    """What a derived column holds in rows in which the column that it follows from holds `lead`; None if not known."""
+    rule = spec.derived
+    assert rule is not None
+    if rule.lead is None:
+        return np.full(rows, float(rule.constant)) if _is_moment(spec) else [rule.constant] * rows  # type: ignore[arg-type]
+    if spec.kind.numeric:
+        numbers = np.array([np.nan if x is None else x for x in lead], dtype=np.float64)
+        form = schema[rule.lead].written
+        rounded = given_back(form, numbers) if is_plain(form) and np.isfinite(numbers).all() else numbers
+        return rule.intercept + rule.slope * np.asarray(rounded, dtype=np.float64)
+    known = dict(rule.levels)
+    return [known.get(level) for level in (lead.tolist() if isinstance(lead, np.ndarray) else lead)]
+
+
+def _is_moment(spec: Field) -> bool:
+    """Whether a constant is a number in a form of its own, such as a date."""
+    return not is_plain(spec.written) and is_number(spec.derived.constant)  # type: ignore[union-attr]
+
+
+def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
+    """Columns of new rows with those that follow from them."""
+    found = dict(columns)
+    for spec in derived_fields(schema):
+        lead = None if spec.derived is None else spec.derived.lead
+        if lead is None or lead in found:
+            found[spec.key] = values_from(schema, spec, found.get(lead), rows)
+    return found
+
+
+def own_levels(spec: Field) -> list[Any]:
+    """The levels of a column that follows from levels, or the one value of a constant."""
+    assert spec.derived is not None
+    if spec.derived.lead is None:
+        return [spec.derived.constant]
+    return list(dict.fromkeys(own for _, own in spec.derived.levels))
+
+
+# -- what is given of such a column
+
+
+def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
+    """What is given with conditions on derived columns turned into conditions on the columns that they follow from."""
+    found = dict(given)
+    for spec in reversed(derived_fields(schema)):
+        if spec.key not in found:
+            continue
+        value, rule = found.pop(spec.key), spec.derived
+        assert rule is not None
+        if rule.lead in found:
+            raise DataError(f"{spec.key!r} follows from {rule.lead!r}, and both are given. Give one of them.")
+        if spec.kind.numeric and rule.lead is not None:
+            found[rule.lead] = _on_line(spec, value)
+            continue
+        levels = own_levels(spec)
+        allowed = _allowed(Levels(wording.column(spec.key), levels), value)
+        if rule.lead is None:
+            if not allowed:
+                raise DataError("what is given has probability zero under this model, so nothing follows from it.")
+            continue
+        leads = [lead for lead, own in rule.levels if own in allowed]
+        found[rule.lead] = leads[0] if len(leads) == 1 else any_of(*leads)
+    return found
+
+
+def _allowed(levels: Levels, value: Any) -> list[Any]:
+    condition = condition_of(value)
+    if condition is None:
+        return [levels.levels[levels.place(value)]]
+    return [level for level, fits in zip(levels.levels, condition.allows(levels), strict=True) if fits]
+
+
+def _on_line(spec: Field, value: Any) -> Any:
+    rule = spec.derived
+    assert rule is not None
+    slope, intercept = rule.slope, rule.intercept
+    condition = condition_of(value)
+    return _mapped(
+        value if condition is None else condition, lambda x: (_number(spec, x) - intercept) / slope, slope < 0
+    )
+
+
+def _mapped(value: Any, change: Callable[[Any], float], turned: bool) -> Any:
+    """A number, or a condition on numbers, on another scale; `turned` if that scale runs the other way."""
+    if isinstance(value, Range):
+        low, high = (None if end is None else change(end) for end in (value.low, value.high))
+        if turned:
+            return Range(high, low, value.high_in, value.low_in)
+        return Range(low, high, value.low_in, value.high_in)
+    if isinstance(value, AnyOf):
+        return replace(value, values=tuple(_mapped(part, change, turned) for part in value.values))
+    if isinstance(value, Not):
+        return replace(value, condition=_mapped(value.condition, change, turned))
+    return change(value)
+
+
+def _number(spec: Field, value: Any) -> float:
+    if is_number(value):
+        return float(value)
+    form = spec.written
+    found = float("nan") if form is None else float(form.read([str(value)])[0][0])
+    if found != found:
+        raise DataError(f"{wording.column(spec.key)} holds numbers, and {wording.cell(value)} is none.")
+    return found
+
+
+# -- what is asked of such a column
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LineAnswer:
+    """What is known of a number that is `intercept + slope * lead`; `lead` is an answer, or the number itself."""
+
+    lead: Any
+    slope: float
+    intercept: float
+    written: CellForm | None = None
+
+    __repr__ = answer_line
+    _repr_html_ = answer_html
+
+    @property
+    def mean(self) -> float:
+        return float(self.intercept + self.slope * (self.lead if is_number(self.lead) else self.lead.mean))
+
+    @property
+    def variance(self) -> float:
+        return 0.0 if is_number(self.lead) else float(self.slope**2 * self.lead.variance)
+
+    def pdf(self, x: Any) -> Any:
+        """Density at x; infinite at a number that is known."""
+        values = np.asarray(x, dtype=float)
+        if is_number(self.lead):
+            found = np.where(values == self.mean, np.inf, 0.0)
+        else:
+            found = np.asarray(self.lead.pdf((values - self.intercept) / self.slope)) / abs(self.slope)
+        return float(found) if np.ndim(x) == 0 else found
+
+    def cdf(self, x: float) -> float:
+        if is_number(self.lead):
+            return float(x >= self.mean)
+        below = float(self.lead.cdf((float(x) - self.intercept) / self.slope))
+        return below if self.slope > 0 else 1.0 - below
+
+    def quantile(self, q: float) -> float:
+        """The value below which a share q lies."""
+        if not 0 < q < 1:
+            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+        own = self.lead if is_number(self.lead) else self.lead.quantile(q if self.slope > 0 else 1.0 - q)
+        return float(self.intercept + self.slope * own)
+
+
+def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
+    """What a derived column is: by the answer of the column that it follows from, or by the value given of that."""
+    rule = spec.derived
+    assert rule is not None
+    if rule.lead is None:
+        return {rule.constant: 1.0}
+    value = given.get(rule.lead)
+    if value is not None and condition_of(value) is None:
+        if spec.kind.numeric:
+            return LineAnswer(_number(schema[rule.lead], value), rule.slope, rule.intercept, spec.written)
+        shares = {lead: float(str(lead) == str(value)) for lead, _ in rule.levels}
+    elif value is not None:
+        raise DataError(f"{spec.key!r} follows from {rule.lead!r}, of which only a range is given. Give a value.")
+    else:
+        lead = ask(rule.lead)
+        if spec.kind.numeric:
+            return LineAnswer(lead, rule.slope, rule.intercept, spec.written)
+        shares = lead
+    found = dict.fromkeys(own_levels(spec), 0.0)
+    known = {str(lead): own for lead, own in rule.levels}
+    for level, share in shares.items():
+        if str(level) in known:
+            found[known[str(level)]] += share
+    return found
+
+
+# -- holes
+
+
+def with_derived_fills(
+    schema: Schema, table: Table, fills: Mapping[Key, Any], shares: Mapping[Key, Mapping[int, np.ndarray]]
+) -> Fills:
+    """Fills of raw values with those of derived columns; a missing cell follows from the other column in either way.
+
+    `shares` are the probabilities of levels in rows that lack them, for columns that others follow from.
+    """
+    found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
+    here = [
+        spec for spec in derived_fields(schema) if table.located.get(spec.key) is not None or spec.key in table.keys
+    ]
+    if here:
+        read = _readable(schema, here)
+        for task in open_table(table, schema=read, missing=schema.missing).tasks():
+            chunk = task()
+            cells = {spec.key: _cells(read, chunk, spec.key) for spec in read.used}
+            for spec in reversed(here):
+                _fill_leads(schema, spec, cells, found, shares, chunk.start)
+            for spec in here:
+                _fill_derived(schema, spec, cells, found, chunk.start)
+    return {key: _columns(own, schema[key]) for key, own in found.items() if own}
+
+
+def _readable(schema: Schema, here: Sequence[Field]) -> Schema:
+    """A schema that reads derived columns, and those that they follow from."""
+    keys = {spec.key for spec in here}
+    wanted = keys | {spec.derived.lead for spec in here if spec.derived is not None}
+    fields = []
+    for spec in schema.fields:
+        if spec.key in keys and not spec.kind.numeric:
+            levels = tuple(own_levels(spec))
+            spec = replace(spec, kind=Kind.CATEGORICAL, levels=levels, wide=False)
+        fields.append(replace(spec, used=spec.key in wanted))
+    return Schema(tuple(fields), schema.missing, schema.form)
+
+
+def _cells(schema: Schema, chunk: Any, key: Key) -> list[Any]:
+    """Levels or numbers of a column, None where missing; a level never seen in training is no hole."""
+    store, slot = schema.places[key]
+    values = getattr(chunk, store)[:, slot]
+    if store == "reals":
+        return [None if x != x else x for x in values.tolist()]
+    levels = [None, *schema[key].levels]
+    return [levels[code] if code < len(levels) else UNSEEN for code in values.tolist()]
+
+
+UNSEEN = object()
+
+
+def _fill_leads(
+    schema: Schema,
+    spec: Field,
+    cells: dict[Key, list[Any]],
+    found: dict[Key, dict[int, Any]],
+    shares: Mapping[Key, Mapping[int, np.ndarray]],
+    start: int,
+) -> None:
+    """Where the other column is missing and this one is not, the other is what this one follows from."""
+    rule = spec.derived
+    assert rule is not None
+    if rule.lead is None:
+        return
+    known, levels = shares.get(rule.lead, {}), list(schema[rule.lead].levels)
+    for place, (own, other) in enumerate(zip(cells[spec.key], cells[rule.lead], strict=True)):
+        if own is None or other is not None or own is UNSEEN:
+            continue
+        if spec.kind.numeric:
+            value: Any = (own - rule.intercept) / rule.slope
+        else:
+            leads, chances = [lead for lead, mine in rule.levels if mine == own], known.get(start + place)
+            if not leads or (len(leads) > 1 and chances is None):
+                continue
+            value = max(leads, key=lambda lead: 0.0 if chances is None else chances[levels.index(lead)])
+        cells[rule.lead][place] = value
+        found.setdefault(rule.lead, {})[start + place] = value
+
+
+def _fill_derived(
+    schema: Schema, spec: Field, cells: dict[Key, list[Any]], found: dict[Key, dict[int, Any]], start: int
+) -> None:
+    rule = spec.derived
+    assert rule is not None
+    holes = [place for place, cell in enumerate(cells[spec.key]) if cell is None]
+    lead = None
+    if rule.lead is not None:
+        fills = found.get(rule.lead, {})
+        lead = [cells[rule.lead][place] for place in holes]
+        lead = [fills.get(start + place) if x is None else x for place, x in zip(holes, lead, strict=True)]
+    values = values_from(schema, spec, lead, len(holes))
+    for place, value in zip(holes, values, strict=True):
+        if value is not None and value == value:
+            found.setdefault(spec.key, {})[start + place] = value
+            cells[spec.key][place] = value
+
+
+def _columns(own: Mapping[int, Any], spec: Field) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.array(sorted(own), dtype=np.int64)
+    values = [own[row] for row in rows.tolist()]
+    return rows, np.array(
+        values, dtype=np.float64 if spec.kind.numeric or (spec.derived and _is_moment(spec)) else object
+    )
