@@ -51,6 +51,8 @@ MANY_ROWS = 20_000
 """Rows from which one fold is enough to tell."""
 FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
 """Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
+LEAST_RANKED, MOST_RANKED, MOST_RANKED_CELLS = 50, 300, 1 << 21
+"""Held-out rows of a fold that columns are ranked by, and the numbers that they may take."""
 MOST_WRITTEN = 100_000
 """Rows, each as often as it weighs, that are written out at most, unless there are 4 for each row given."""
 MUCH_WORK = 1 << 25
@@ -120,14 +122,22 @@ class HeldScores:
     weights: np.ndarray
     folds: np.ndarray
     repeats: RepeatedRows | None = None
+    gains: tuple[float, ...] = ()  # of every column, in nats per row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting."""
+    """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting.
+
+    `members` are those of the best setting of each recipe, by its name. `some` of the rows are those that columns are
+    ranked by, and `alone` is the log-probability of their class given each column by itself.
+    """
 
     rows: np.ndarray
     said: dict[tuple[str, Any], np.ndarray]
+    members: dict[str, Member]
+    some: np.ndarray
+    alone: np.ndarray  # (some rows x columns)
 
 
 def learned_pool(
@@ -159,9 +169,60 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), labels, weights)
     names = tuple(key[0] for key in chosen)
     groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
-    scored = HeldScores(_score_nested(said, labels, weights, groups, starts), labels, weights, split[out], repeats)
+    logs = _score_nested(said, labels, weights, groups, starts)
+    gains = _column_gains(training, held, Pool(names, (), found.weights, found.bias))
+    scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
     loss = _loss(scored.logs, scored.labels, scored.weights)
     return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss), scored
+
+
+def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple[float, ...]:
+    """Nats per held-out row by which each column lowers the log-loss: alone, or added to all others if that is more.
+
+    Alone, a column is compared with the class shares. Last of all, its part of the ensemble's scores is taken away. By
+    the latter only, two columns that say the same would both gain nothing; by the former only, columns that tell the
+    classes together would. Every gain is between 0 and the entropy of the classes.
+    """
+    columns, texts = training.rows.plain_columns, len(training.rows.bags)
+    rows = np.concatenate([part.some for part in held])
+    labels, weights = training.labels[rows], training.weights[rows]
+    shares = np.log(np.maximum(np.bincount(labels, weights, training.classes) / weights.sum(), SMALLEST))
+    nothing = _loss(np.tile(shares, (len(rows), 1)), labels, weights)
+    each, total = _fold_parts(training, held, pool)
+    alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.alone for part in held]).T]
+    if texts:
+        words = next(name for name in held[0].members if isinstance(held[0].members[name], WordLines))
+        said = _fold_parts(training, held, replace(pool, names=(words,), weights=np.ones(1)))[0][:, columns:]
+        logs = [log_posteriors(said[:, place] + shares) for place in range(texts)]
+        alone += [_loss(log_posteriors(own * temper(own, labels, weights)), labels, weights) for own in logs]
+    whole = min(nothing, _loss(log_posteriors(total), labels, weights))
+    last = [_loss(log_posteriors(total - each[:, place]), labels, weights) for place in range(columns + texts)]
+    return tuple(max(nothing - first, min(nothing, rest) - whole, 0.0) for first, rest in zip(alone, last, strict=True))
+
+
+def _fold_parts(training: Training, held: Sequence[Held], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """What columns add to the scores of some held-out rows, less its mean over rows, and the scores.
+
+    The pool has names and weights; its members are those of each fold.
+    """
+    each, totals = [], []
+    for part in held:
+        fold = replace(pool, members=tuple(part.members[name] for name in pool.names))
+        columns, shared = fold.parts(training.rows.take(part.some))
+        each.append(columns - columns.mean(axis=0))
+        totals.append(shared + columns.sum(axis=1))
+    return np.concatenate(each), np.concatenate(totals)
+
+
+def _alone(fold: _Fold, some: np.ndarray) -> np.ndarray:
+    """(rows x columns) log-probability of each row's class given the cell of one column, from the other folds' rows."""
+    inside, rows = fold.inside, fold.rows.take(some)
+    shares = np.exp(inside.shares)
+    counts = inside.tables[inside.terms.places(inside.cuts.codes(rows))] + shares
+    own = np.take_along_axis(counts, fold.labels[some][:, None, None], axis=2)[:, :, 0] / counts.sum(axis=2)
+    found = np.tile(inside.shares[fold.labels[some]][:, None], (1, rows.plain_columns))
+    found[:, [column for (column,) in inside.terms.columns]] = np.log(own)
+    return found
 
 
 def _score_nested(
@@ -274,27 +335,38 @@ def _held_out(training: Training, split: np.ndarray, until: float | None, folds:
     parts = [_Fold.of(training, split, fold) for fold in folds]
     labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
     said: dict[tuple[str, Any], list[np.ndarray]] = {}
+    best: dict[str, Sequence[Member]] = {}
     for recipe in recipes_for(training.rows):
         if until is not None and perf_counter() > until and said:
             break
         losses = []
-        for setting, scores in _path(recipe, parts):
+        for setting, members in _path(recipe, parts):
+            scores = [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, parts, strict=True)]
             said[recipe.name, setting] = scores
             losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
+            if losses[-1] == min(losses):
+                best[recipe.name] = members
             if recipe.ordered and losses[-1] > min(losses):
                 break
         if len(labels) >= ENOUGH_ROWS * len(parts) and min(losses, default=1.0) <= ENOUGH:
             break
-    return [Held(part.out, {key: scores[k] for key, scores in said.items()}) for k, part in enumerate(parts)]
+    width = training.rows.plain_columns + len(training.rows.bags)
+    most = max(LEAST_RANKED, min(MOST_RANKED, MOST_RANKED_CELLS // max(1, width * max(width, training.classes))))
+    found = []
+    for k, part in enumerate(parts):
+        some = np.linspace(0, len(part.out) - 1, min(len(part.out), most)).astype(np.int64)
+        logs, members = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
+        found.append(Held(part.out, logs, members, part.out[some], _alone(part, some)))
+    return found
 
 
-def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, list[np.ndarray]]]:
-    """Log-posteriors of every fold's rows under one setting after the other."""
+def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, Sequence[Member]]]:
+    """The members of every fold under one setting after the other."""
     trainings = [fold.inside for fold in folds]
     every = [recipe.settings(training) for training in trainings]
     settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
-    for setting, members in zip(settings, recipe.abreast(trainings, settings), strict=True) if settings else ():
-        yield setting, [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, folds, strict=True)]
+    if settings:
+        yield from zip(settings, recipe.abreast(trainings, settings), strict=True)
 
 
 def log_posteriors(scores: np.ndarray) -> np.ndarray:

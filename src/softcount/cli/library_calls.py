@@ -250,11 +250,11 @@ def fit_record(
 
     origin = provenance_of(request)
     criterion = None if fitted.selection is None else request.criterion or DEFAULT_CRITERION
-    starts = () if fitted.record is None else fitted.record.starts
+    starts, gains = ((), ()) if fitted.record is None else (fitted.record.starts, fitted.record.gains)
     seen = None if watched is None or table.has_weights or fitted.interrupted else watched.under(fitted.schema)
     # Rows that an engine has are not read here to be summarised.
     summary = None if request.engine is not None else seen or _summary(request, fitted, table, threads)
-    return Record(tried, summary, origin, criterion, starts)
+    return Record(tried, summary, origin, criterion, starts, gains)
 
 
 def provenance_of(request: FitRequest) -> Provenance:

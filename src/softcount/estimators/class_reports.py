@@ -40,11 +40,15 @@ class ClassReports(ResultFrames):
         raise NotImplementedError
 
     def influence(self, per_class: bool = False, parameters: bool = False) -> Any:
-        """Columns by how far they depart from the whole table's, in nats: the largest first.
+        """Columns by what they say of the classes, in nats: the largest first.
 
-        As AutoClass defines it, against the table taken as one single class: summed over the classes or, `per_class`, a
-        line for each column and class with the column in words. `relative` is 1 for the largest. A block of columns is
-        one entry under its joined names. Words are of the rows or, with `parameters`, of what they are scored with.
+        If the classes are known, a column's influence is how much it lowers the log-loss of held-out rows, in nats per
+        row: the mean of its gain as the first column and as the last. A model that was not tried on held-out rows has
+        an upper bound from its counts. If classes were looked for, it is AutoClass's: the divergence of each class from
+        the table taken as one class, summed over the classes. With `per_class` there is a line for each column and
+        class, with that divergence and the column in words, for both kinds of model. `relative` is 1 for the largest. A
+        block of columns is one entry under its joined names. Words are of the rows or, with `parameters`, of what they
+        are scored with.
         """
         check_is_fitted(self, "fitted_")
         return self._result(_per_class(self.fitted_, parameters) if per_class else _summed(self.fitted_))

@@ -108,7 +108,8 @@ class Classifier(NaiveBayes):
         fitted = beside_plain(fitted, None if plain is None else log_loss(plain[0]), held)
         if fitted.pool is None:
             return fitted
-        return replace(fitted, record=FitRecord(evaluation=folds_judged(held, fitted.shares, FOLDS)))
+        evaluation = folds_judged(held, fitted.shares, FOLDS)
+        return replace(fitted, record=replace(fitted.record or FitRecord(), evaluation=evaluation))
 
     def _decided_by_some(self, X: Table, y: str) -> Fitted:
         """The same by rows that are brought here from where an engine has all."""
@@ -126,7 +127,7 @@ class Classifier(NaiveBayes):
             return fitted
         fitted = beside_plain(fitted, None if plain is None else plain.log_loss, held)
         tried = plain if fitted.pool is None else folds_judged(held, fitted.shares, FOLDS)
-        return replace(fitted, record=FitRecord(evaluation=tried))
+        return replace(fitted, record=replace(fitted.record or FitRecord(), evaluation=tried))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None

@@ -225,7 +225,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
 
     @property
     def influence_(self) -> dict[Key, float]:
-        """How far the classes depart from the whole table in each column, in nats; the largest first."""
+        """What each column says of the classes, in nats, the largest first: see `influence`."""
         return dict(self.fitted_.influence())
 
     def explore(self, X: Any = None) -> Any:

@@ -13,6 +13,7 @@ from softcount.classify.training import Training
 from softcount.evaluate.known_rows import KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
+from softcount.learn.fit_record import FitRecord
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.threads import Threads
@@ -65,7 +66,8 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
         said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
     if (held.logs.argmax(axis=1) == held.labels).all():
         said.append("no row held out is told wrongly, so that how sure to be of other rows is a guess.")
-    found = replace(fitted, pool=pool, notes=[*fitted.notes, *said])
+    record = replace(fitted.record or FitRecord(), gains=held.gains)
+    found = replace(fitted, pool=pool, notes=[*fitted.notes, *said], record=record)
     return found, _scored(held) if how.share is None else scored
 
 

@@ -48,6 +48,7 @@ def record_document(record: FitRecord | None) -> Document:
             "provenance": None if origin is None else asdict(origin),
             "criterion": record.criterion,
             "starts": [list(trace) for trace in record.starts],
+            "gains": list(record.gains),
         }
     }
 
@@ -93,6 +94,7 @@ def record_from(document: Document, schema: Schema, classes: int | None) -> FitR
             None if origin is None else _read_provenance(origin),
             None if value["criterion"] is None else _text(value["criterion"]),
             tuple(tuple(_number(x, -HUGE, HUGE) for x in trace) for trace in value.get("starts", [])),
+            tuple(_number(gain) for gain in value.get("gains", [])),
         )
     except (ModelFileError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(f"the record of its fit makes no sense ({error}).") from None

@@ -15,7 +15,7 @@ from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.given_cells import plain_row, refuse_several, warn_of_given
-from softcount.fitted.influence import departures
+from softcount.fitted.influence import departures, known_influence
 from softcount.learn.learned import Learned
 from softcount.models.nodes import refuse_scores
 from softcount.models.tiles import TILE
@@ -132,11 +132,15 @@ class Fitted(Learned):
         return leaf.family.posterior(self.counts.arrays[key], self.imagined.hypers[key], leaf.setting)
 
     def influence(self) -> list[tuple[Key, float]]:
-        """Columns by how far the groups depart from the whole table, in nats summed over the groups; largest first.
+        """Columns by what they say of the classes; largest first.
 
-        A group of fewer rows than one in a hundred, or than five, counts only as much as its rows do beside those of an
-        average group: a few rows may lie as far out as they like.
+        If the classes are known: by how many nats per row each column lowers the log-loss (`known_influence`). If not:
+        by how far the groups depart from the whole table, in nats summed over the groups. There a group of fewer rows
+        than one in a hundred, or than five, counts only as much as its rows do compared with those of an average group:
+        a few rows may lie as far out as they like.
         """
+        if self.classes is not None:
+            return known_influence(self)
         rows = self.group_rows
         tiny = rows < max(FEW_ROWS, SMALL_SHARE * rows.sum())
         worth = np.where(tiny, np.minimum(1.0, rows / max(rows.mean(), 1e-300)), 1.0)

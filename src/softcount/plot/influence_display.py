@@ -9,7 +9,7 @@ from softcount.plot.display import Display, bars_down
 
 
 class InfluenceDisplay(Display):
-    """A bar for each column: how far the classes depart from the whole table in it, in nats, the largest first.
+    """A bar for each column: what it says of the classes, in nats, the largest first.
 
     `table` is the model's `influence()`.
     """

@@ -10,6 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
 from softcount.fitted.column_shapes import ColumnShape, column_shape, plain_columns
+from softcount.fitted.influence import influence_meaning
 from softcount.fitted.nomogram import Nomogram, NomogramColumn, nomogram_of
 from softcount.pictures.curve_pictures import LinePlot, PlottedLine, level_bars, lines_drawing
 from softcount.pictures.evidence_pictures import NomogramLine, nomogram_drawing, waterfall_drawing
@@ -38,7 +39,7 @@ MOST_CLASSES = 8
 
 
 def add_influence(page: Page, fitted: Fitted) -> None:
-    """Columns by how far the classes depart from the whole table in them."""
+    """Columns by their influence."""
     ranked = fitted.influence()
     if fitted.n_groups < 2 or not ranked:
         return
@@ -51,8 +52,8 @@ def add_influence(page: Page, fitted: Fitted) -> None:
     grid = grid_of(
         ("column", "influence"), [(names[key], number(value)) for key, value in ranked], right=("influence",)
     )
-    reading = "How far the classes depart from the whole table in each column, in nats, summed over the classes."
-    page.picture("Influence", drawing, grid, reading)
+    meaning = influence_meaning(fitted)
+    page.picture("Influence", drawing, grid, f"{meaning[0].upper()}{meaning[1:]}.")
 
 
 # -- nomogram

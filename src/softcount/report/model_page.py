@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from softcount.fitted.influence import influence_meaning
 from softcount.records import dataclass
 from softcount.report import class_page, evaluation_page
 from softcount.report.class_page import SortedRows, class_names
@@ -92,7 +93,7 @@ def _add_influence(page: Page, fitted: Fitted, parameters: bool) -> None:
     if fitted.n_groups < 2 or not ranked:
         return
     chosen, most = ranked[:MOST_COLUMNS], ranked[0][1]
-    page.heading("Columns that matter most (influence: how far the classes depart from the whole table, in nats)")
+    page.heading(f"Columns that matter most (influence: {influence_meaning(fitted)})")
     headings: tuple[str, ...] = ("column", "influence", "relative")
     figures: list[tuple[str, ...]] = [
         (key_text(key), number(value, 3), f"{value / most:.3f}" if most > 0 else "-") for key, value in chosen
