@@ -48,7 +48,7 @@ def record_document(record: FitRecord | None) -> Document:
             "provenance": None if origin is None else asdict(origin),
             "criterion": record.criterion,
             "starts": [list(trace) for trace in record.starts],
-            "gains": list(record.gains),
+            **({"gains": list(record.gains)} if record.gains else {}),
         }
     }
 
