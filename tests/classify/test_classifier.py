@@ -260,6 +260,57 @@ def test_counts_are_merged_and_the_rest_is_dropped_with_a_note(fitted):
     )
 
 
+def loans(rows=900, seed=0):
+    """Seven grades, two of them rare; numbers and levels that all follow one risk, and two columns of noise."""
+    rng = np.random.default_rng(seed)
+    risk = rng.normal(size=rows)
+    grade = np.array(list("ABCDEFG"))[
+        np.searchsorted([0.40, 0.70, 0.88, 0.955, 0.99, 0.997], risk.argsort().argsort() / rows)
+    ]
+    frame = {f"n{k}": risk * (1.0 - k / 6) + rng.normal(size=rows) for k in range(7)}
+    frame["rate"] = np.round(6 + 3 * risk + rng.normal(size=rows), 1)
+    for k in range(4):
+        codes = np.digitize(risk * (1.0 - k / 3) + rng.normal(size=rows), [-1, 0, 1])
+        frame[f"c{k}"] = np.array(list("pqrs"))[codes]
+    return pd.DataFrame(frame), grade
+
+
+def nats(model, frame, label):
+    logs = model.predict_log_proba(frame)
+    return -logs[np.arange(len(label)), np.searchsorted(model.classes_, label)].mean()
+
+
+def test_an_empty_row_has_the_class_shares_and_few_cells_are_worth_what_a_refit_makes_of_them():
+    frame, label = loans()
+    inside, outside, tested = frame[:600], frame[600:], label[600:]
+    model = sc.Classifier(n_jobs=1).fit(inside, label[:600])
+    empty = pd.DataFrame({name: [None] for name in frame})
+    shares = np.array([(label[:600] == grade).mean() for grade in model.classes_])
+    np.testing.assert_allclose(model.predict_proba(empty)[0], shares, rtol=1e-12)
+    assert (model.explain(empty)[list(frame)].to_numpy() == 0).all()
+    known = -np.log(shares[np.searchsorted(model.classes_, tested)]).mean()
+    full = nats(model, outside, tested)
+    for columns in (["n0"], ["n6", "c3"], ["c0", "n1", "n3"], ["rate", "n2"], ["rate", "n0", "n1", "c0", "c1", "c2"]):
+        few = outside[columns].reindex(columns=list(frame))
+        found = nats(model, few, tested)
+        assert found <= known + 0.002, columns
+        refitted = nats(sc.Classifier(n_jobs=1).fit(inside[columns], label[:600]), outside[columns], tested)
+        assert found - refitted < 0.15 * (known - full), columns
+
+
+def test_rows_with_few_cells_are_explained_and_saved_as_they_are_scored(fitted, tmp_path):
+    model, frame, _ = fitted
+    few = frame.copy()
+    few.loc[::2, ["colour", "price"]] = None
+    few.loc[::3, ["size"]] = None
+    few.loc[::7, ["age"]] = None
+    log_odds = model.predict_log_proba(few)
+    added = np.asarray(model.explain(few).select_dtypes("number"), dtype=float).sum(axis=1)
+    np.testing.assert_allclose(added, np.abs(log_odds[:, 1] - log_odds[:, 0]), atol=1e-9)
+    model.save(tmp_path / "model.softcount")
+    np.testing.assert_array_equal(sc.load(tmp_path / "model.softcount").predict_log_proba(few), log_odds)
+
+
 @pytest.mark.parametrize("rows", [[0], [0, 1, 2]])
 def test_unseen_and_missing_cells_are_no_evidence(fitted, rows):
     model, frame, _ = fitted

@@ -14,7 +14,6 @@ import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
 from softcount.classify.encoded_rows import level_sizes, measured_count
-from softcount.classify.pool import Pool
 from softcount.classify.recipes import RECIPES
 from softcount.classify.training import Training
 from softcount.evaluate.known_rows import known_rows
@@ -72,8 +71,8 @@ def members() -> tuple[Any, dict[str, Any]]:
 def pooled(members: tuple[Any, dict[str, Any]], names: list[str]) -> Any:
     model, found = members
     weights = np.linspace(0.3, 0.6, len(names))
-    pool = Pool(tuple(names), tuple(found[name] for name in names), weights, np.array([0.1, 0.0, -0.2]))
-    model.fitted_ = replace(model.fitted_, pool=pool)
+    pool = replace(model.pool_, names=tuple(names), members=tuple(found[name] for name in names), weights=weights)
+    model.fitted_ = replace(model.fitted_, pool=replace(pool, bias=np.array([0.1, 0.0, -0.2])))
     return model
 
 

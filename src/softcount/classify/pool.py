@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from softcount.classify.conditional_fit import folded
 from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.members import Member
-from softcount.classify.recipes import Recipe
+from softcount.classify.members import Additive, Member
+from softcount.classify.recipes import Recipe, left_out, weighing_rows
 from softcount.classify.shared_weights import SharedWeights, Weighing, temper
-from softcount.classify.training import Training
+from softcount.classify.training import Training, log_tables
 from softcount.classify.word_lines import WordLines
 from softcount.classify.word_recipes import ALL_RECIPES, recipes_for
 from softcount.errors import SoftcountError
-from softcount.numerics.logspace import softmax_rows
+from softcount.numerics.logspace import log_sum_exp, softmax_rows
 from softcount.records import dataclass
 from softcount.run.base import Runner, one_blas_thread
 from softcount.table.repeated_rows import RepeatedRows, find_repeats, fold_units, row_keys
@@ -49,6 +50,8 @@ FEW_WORK = 1 << 18
 """Rows times columns, and words, times classes up to which all folds are tested; of more work, two of them."""
 MANY_ROWS = 20_000
 """Rows from which one fold is enough to tell."""
+USUALLY_GIVEN = 0.05
+"""Share of the training rows that may have less evidence than a row that the ensemble scores alone."""
 FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
 """Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
 LEAST_RANKED, MOST_RANKED, MOST_RANKED_CELLS = 50, 300, 1 << 21
@@ -71,8 +74,34 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SparseRows:
+    """The scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
+
+    `presence` is the share of each column in the evidence of a row, divided by the share that training rows have. A row
+    whose columns add up to 1 or more is scored by the ensemble alone; with less, by so much of the ensemble and the
+    rest of `member`. An empty row gets the class shares.
+    """
+
+    member: Additive
+    presence: np.ndarray  # of numbers, levels and texts
+
+    def share(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x 1) share of the ensemble."""
+        return np.asarray(np.minimum(given_cells(rows) @ self.presence, 1.0)[:, None])
+
+
+def given_cells(rows: EncodedRows) -> np.ndarray:
+    """(rows x columns) 1 if a cell is known, else 0."""
+    texts = [bag[:, :1].toarray() > 0 for bag in rows.bags]
+    return np.hstack([~np.isnan(rows.numbers), rows.codes > 0, *texts]).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The log-posteriors of its members, each times its weight, and a bias for every class, added up."""
+    """The log-posteriors of its members, each times its weight, and a bias for every class, added up.
+
+    With `sparse`, rows that lack cells are scored by less of that sum, but for the members of words.
+    """
 
     names: tuple[str, ...]
     members: tuple[Member, ...]
@@ -81,6 +110,7 @@ class Pool:
     tried: tuple[Tried, ...] = ()
     log_loss: float = float("nan")  # on rows held out
     plain: float = float("nan")  # that of naive Bayes as the textbook has it
+    sparse: SparseRows | None = None
 
     @property
     def together(self) -> list[str]:
@@ -89,20 +119,30 @@ class Pool:
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         """(rows x classes) log-posteriors up to what all classes share."""
-        found = np.tile(self.bias, (len(rows), 1))
+        found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
-            found += weight * member.scores(rows)
-        return found
+            own = words if isinstance(member, WordLines) else found
+            own += weight * member.scores(rows)
+        if self.sparse is not None and ((share := self.sparse.share(rows)) < 1.0).any():
+            found = share * found + (1.0 - share) * self.sparse.member.scores(rows)
+        return found + words
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what no column does."""
         columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
         shared = np.zeros((len(rows), len(self.bias)))
-        for weight, member in zip(self.weights, self.members, strict=True):
+        share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
+        every: list[tuple[Any, Member]] = [
+            (weight if isinstance(member, WordLines) else weight * share, member)
+            for weight, member in zip(self.weights, self.members, strict=True)
+        ]
+        if self.sparse is not None:
+            every.append((1.0 - share, self.sparse.member))
+        for weight, member in every:
             own, rest = member.parts(rows)
-            columns[:, : own.shape[1]] += weight * own  # of texts only those have parts that are of words
+            columns[:, : own.shape[1]] += np.reshape(weight, (-1, 1, 1)) * own  # only members of words have all texts
             shared += weight * rest
-        return columns, shared + self.bias
+        return columns, shared + share * self.bias
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
         """(cells x classes) what each cell of a text's bag adds to the scores; its length may add more."""
@@ -173,7 +213,50 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     gains = _column_gains(training, held, Pool(names, (), found.weights, found.bias))
     scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
     loss = _loss(scored.logs, scored.labels, scored.weights)
-    return Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss), scored
+    pool = Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
+    return replace(pool, sparse=_sparse_rows(pool, training)), scored
+
+
+def _sparse_rows(pool: Pool, training: Training) -> SparseRows:
+    """Naive Bayes of the discretised columns, and the share of each column in the evidence.
+
+    A column has the weight that suits it alone, by leave-one-out counts. Columns repeat each other: all are multiplied
+    by the mean of 1 and of the weight that suits them together.
+    """
+    sizes, terms, texts = training.sizes, training.terms, len(training.rows.bags)
+    prior = np.log(sizes / sizes.sum()) if (sizes > 0).all() else training.shares
+    columns = [column for (column,) in terms.columns]
+    information, weights = np.zeros(training.rows.plain_columns + texts), np.ones(len(columns))
+    if columns:
+        some = weighing_rows(training)
+        evidence, labels, heavy = left_out(training, some), training.labels[some], training.weights[some]
+        weights = np.array([min(temper(own, labels, heavy, prior), 1.0) for own in evidence.transpose(1, 0, 2)])
+        evidence *= weights[:, None]
+        weights *= 0.5 + 0.5 * min(temper(evidence.sum(axis=1), labels, heavy, prior), 1.0)
+        known = (training.codes[some][:, columns] > 0) * heavy[:, None]
+        own = evidence[np.arange(len(some)), :, labels] - log_sum_exp(evidence + prior, axis=2)
+        information[columns] = np.maximum((own * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1e-300), 0.0)
+    if texts:  # as much as the columns leave of the uncertainty about the class
+        information[-texts:] = max(float(-np.exp(prior) @ prior) - information.sum(), 0.01) / texts
+    if not information.any():
+        information[:] = 1.0
+    given = given_cells(training.rows) @ information
+    order = np.argsort(given)
+    usual = given[order[np.searchsorted(np.cumsum(training.weights[order]), USUALLY_GIVEN * training.weights.sum())]]
+    each = np.concatenate([[0.0], np.repeat(weights, np.diff([*terms.offsets, terms.width]))])
+    start = prior.copy()
+    for weight, member in zip(pool.weights, pool.members, strict=True):
+        if isinstance(member, WordLines):
+            start -= weight * member.scores(_no_cells(training))[0]
+    tables = log_tables(training.tables, terms) * each[:, None]
+    single = Additive(training.cuts, terms, training.scale, folded(np.vstack([start, tables])))
+    return SparseRows(single, information / (usual or information.sum()))
+
+
+def _no_cells(training: Training) -> EncodedRows:
+    """One row without any cell."""
+    row = training.rows.take(np.zeros(1, dtype=np.int64))
+    return EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), tuple(0 * bag for bag in row.bags))
 
 
 def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple[float, ...]:

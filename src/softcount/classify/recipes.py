@@ -137,7 +137,7 @@ class WeightedColumns(OneByOne):
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         for penalty in settings:
-            some = _some(training)
+            some = weighing_rows(training)
             parts = left_out(training, some)
             none = np.zeros(parts.shape[1])
             found = learned_weights(parts, training.labels[some], training.weights[some], none, penalty)
@@ -147,7 +147,7 @@ class WeightedColumns(OneByOne):
             yield Additive(training.cuts, training.terms, training.scale, folded(np.vstack([found.bias, tables])))
 
 
-def _some(training: Training) -> np.ndarray:
+def weighing_rows(training: Training) -> np.ndarray:
     """Places of the rows that weights are learned from: all, or as many as there is room for, evenly spread."""
     most = MOST_WEIGHED // (len(training.terms.columns) * training.classes)
     rows = len(training.labels)

@@ -41,10 +41,10 @@ def learned_weights(
     return Weighing.of(parts, labels, heavy, centre, penalty, doubt).lowest()
 
 
-def temper(logs: np.ndarray, labels: np.ndarray, heavy: np.ndarray) -> float:
+def temper(logs: np.ndarray, labels: np.ndarray, heavy: np.ndarray, prior: np.ndarray | float = 0.0) -> float:
     """The one weight of (rows x classes) log-posteriors under which the rows' classes are likeliest.
 
-    By Newton's steps from 1, each at most to the double or the half.
+    By Newton's steps from 1, each at most to the double or the half. `prior` is added without a weight.
 
     >>> sure = np.log(np.array([[0.99, 0.01]] * 4))
     >>> round(temper(sure, np.array([0, 0, 0, 1]), np.ones(4)), 3)  # three in four are log(3) / log(99) as sure
@@ -52,7 +52,7 @@ def temper(logs: np.ndarray, labels: np.ndarray, heavy: np.ndarray) -> float:
     """
     own, share = heavy @ logs[np.arange(len(labels)), labels], 1.0
     for _ in range(MOST_TEMPERED):
-        shares = softmax_rows(share * logs)[0]
+        shares = softmax_rows(prior + share * logs)[0]
         means = np.vecdot(shares, logs)
         slope = float(heavy @ means - own)
         curve = float(heavy @ (np.vecdot(shares, logs * logs) - means**2))

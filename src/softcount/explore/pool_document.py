@@ -37,6 +37,8 @@ def pool_document(model: Fitted) -> Document | None:
         "weights": packed(model.pool.weights),
         "bias": packed(model.pool.bias),
         "members": [_member(member) for member in model.pool.members],
+        "sparse": None if model.pool.sparse is None else _member(model.pool.sparse.member),
+        "presence": [] if model.pool.sparse is None else model.pool.sparse.presence.tolist(),
     }
 
 

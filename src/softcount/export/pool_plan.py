@@ -12,6 +12,7 @@ from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import column_keys, measured_count, number_count
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
 from softcount.classify.number_scale import LARGEST, NumberScale
+from softcount.classify.pool import SparseRows
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
@@ -29,11 +30,14 @@ from softcount.export.formulas import (
     LevelCode,
     LookUp,
     Missing,
+    Once,
     clipped,
     formula,
     gathered,
     largest,
     log,
+    smallest,
+    total,
 )  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, input_columns
 from softcount.export.star_formulas import StarsMean
@@ -48,13 +52,36 @@ def pool_plan(model: Fitted) -> ScoringPlan:
     assert model.pool is not None
     columns = PoolColumns(column_keys(model.schema), number_count(model.schema), model.texts)
     terms: list[Formula] = [formula(model.pool.bias)]
+    words: list[Formula] = []
     for name, member, weight in zip(model.pool.names, model.pool.members, model.pool.weights.tolist(), strict=True):
-        terms += _member_terms(columns, name, member, weight)
+        own = words if isinstance(member, WordLines) else terms
+        own += _member_terms(columns, name, member, weight)
+    if model.pool.sparse is not None:
+        terms = _for_sparse_rows(columns, model.pool.sparse, terms)
     measured = measured_count(model.schema)
     texts = columns.texts if any(isinstance(member, WordLines) for member in model.pool.members) else ()
     inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
-    whole = tuple(gathered(terms))
+    whole = tuple(gathered([*terms, *words]))
     return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
+
+
+def _for_sparse_rows(columns: PoolColumns, sparse: SparseRows, terms: list[Formula]) -> list[Formula]:
+    """The terms of an ensemble by the share of the evidence that a row has, and the rest by single columns."""
+    shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
+    known = [_known(columns, sparse.member.cuts, place, own) for place, own in enumerate(shares) if own.any()]
+    share = Once(smallest(total(known), formula(1.0)))
+    own = gathered(_additive(columns, sparse.member, 1.0))
+    return [total(gathered(terms)) * share, total(own) * (formula(1.0) - share)]
+
+
+def _known(columns: PoolColumns, cuts: CutColumns, place: int, share: np.ndarray) -> Formula:
+    """The share of a column if its cell is known, else 0."""
+    if place >= len(columns.keys):
+        return Choose((Missing(columns.texts[place - len(columns.keys)]),), formula(0.0), formula(share[0]))
+    if place < columns.numbers:
+        return Choose((Missing(columns.keys[place]),), formula(0.0), formula(share[0]))
+    size, none = cuts.sizes[place], np.zeros_like(share)
+    return LookUp(LevelCode(columns.keys[place], size), np.array([none, *([share] * size), none]))
 
 
 @dataclass(frozen=True)

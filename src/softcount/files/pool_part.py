@@ -11,7 +11,7 @@ from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import level_sizes, number_count
 from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
-from softcount.classify.pool import Pool, Tried
+from softcount.classify.pool import Pool, SparseRows, Tried
 from softcount.classify.shared_weights import LARGEST
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.star_tables import StarTables
@@ -31,9 +31,13 @@ def pool_document(pool: Pool, arrays: Arrays) -> Document:
     """A pool as JSON; what is large goes to `arrays`."""
     arrays["pool/weights"], arrays["pool/bias"] = pool.weights, pool.bias
     members = [_put(member, f"pool/{place}/", arrays) for place, member in enumerate(pool.members)]
+    sparse = {}
+    if pool.sparse is not None:
+        arrays["pool/presence"] = pool.sparse.presence
+        sparse = {"sparse": _put(pool.sparse.member, "pool/sparse/", arrays)}
     tried = [[line.name, _plain(line.setting), line.log_loss, line.accuracy, line.weight] for line in pool.tried]
     losses = [None if np.isnan(loss) else float(loss) for loss in (pool.log_loss, pool.plain)]
-    return {"names": list(pool.names), "members": members, "tried": tried, "losses": losses}
+    return {"names": list(pool.names), "members": members, "tried": tried, "losses": losses, **sparse}
 
 
 def _plain(setting: Any) -> Any:
@@ -75,7 +79,19 @@ def pool_from(document: Document, arrays: Arrays, schema: Schema, words: Sequenc
     if len(members) != len(names) or weights.min() < 0 or weights.max() > LARGEST:
         raise ModelFileError("the weights of what tells its classes make no sense.")
     losses = [float("nan") if loss is None else float(loss) for loss in document["losses"]]
-    return Pool(tuple(names), tuple(members), weights, bias, tuple(map(_tried, document["tried"])), *losses)
+    sparse = _sparse(document, arrays, schema, len(words), classes)
+    return Pool(tuple(names), tuple(members), weights, bias, tuple(map(_tried, document["tried"])), *losses, sparse)
+
+
+def _sparse(document: Document, arrays: Arrays, schema: Schema, texts: int, classes: int) -> SparseRows | None:
+    """The part that scores rows with few cells; files of an earlier version have none."""
+    if "sparse" not in document:
+        return None
+    member = _member(document["sparse"], "pool/sparse/", arrays, schema, classes)
+    presence = finite_array(arrays, "pool/presence", (len(member.cuts.sizes) + texts,))
+    if not isinstance(member, Additive) or not member.by_column or (presence < 0).any():
+        raise ModelFileError("what scores rows with few cells makes no sense.")
+    return SparseRows(member, presence)
 
 
 def _tried(line: Any) -> Tried:

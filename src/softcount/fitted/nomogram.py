@@ -6,6 +6,7 @@ Class against class they add up exactly, with any number of classes; one class a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,8 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
     pool = fitted.pool
     if fitted.n_groups < 2 or (pool is not None and pool.together):
         return None
+    if pool is not None:  # columns add up in complete rows; with missing cells those that are there count for more
+        fitted = replace(fitted, pool=replace(pool, sparse=None))
     leaves = fitted.model.leaves
     alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or pool is not None]
     alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]

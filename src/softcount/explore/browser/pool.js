@@ -7,6 +7,7 @@ function readPool(doc, variables) {
   const bias = unpacked(doc.bias);
   const K = bias.length;
   const members = doc.members.map((member) => MEMBERS[member.kind](member, K));
+  const sparse = doc.sparse && MEMBERS[doc.sparse.kind](doc.sparse, K);
   const places = doc.columns.map((name) => variables.findIndex((variable) => variable.name === name));
 
   /** The row as numbers (NaN where missing) and codes (0 where nothing is known). */
@@ -24,15 +25,20 @@ function readPool(doc, variables) {
     return { numbers, codes };
   }
 
+  /** The share of the ensemble in the scores of a row, by the columns that it holds. */
+  const givenShare = ({ numbers, codes }) =>
+    Math.min(1, doc.presence.reduce((sum, own, c) => sum + ((c < doc.numbers ? !Number.isNaN(numbers[c]) : codes[c - doc.numbers] > 0) ? own : 0), 0));
+
   /** What each column adds to the classes' scores, by variable, and what none of them does; null where something given is not one value. */
   function parts(evidence, asked) {
     if (!singleCells(variables, evidence, asked)) return null;
     const row = encoded(evidence);
-    const found = { start: Float64Array.from(bias), columns: places.map((at, column) => ({ name: doc.columns[column], at, scores: new Float64Array(K) })) };
-    members.forEach((member, place) => {
-      const add = (own, k, x) => (own[k] += weights[place] * x);
-      member(row, (column, k, x) => add(column === null ? found.start : found.columns[column].scores, k, x));
-    });
+    const share = sparse ? givenShare(row) : 1;
+    const found = { start: bias.map((x) => share * x), columns: places.map((at, column) => ({ name: doc.columns[column], at, scores: new Float64Array(K) })) };
+    const score = (member, weight) =>
+      member(row, (column, k, x) => ((column === null ? found.start : found.columns[column].scores)[k] += weight * x));
+    members.forEach((member, place) => score(member, share * weights[place]));
+    if (share < 1) score(sparse, 1 - share);
     return found;
   }
 
