@@ -72,7 +72,8 @@ ENOUGH = 1e-7
 class Weighing:
     """The penalised loss of weights and biases, its slope and curvature, and Newton's step within the bounds.
 
-    `features` are (rows x columns x unknowns): of two classes the second against the first, of more all of them.
+    `features` are (rows x columns x parts): of two classes the second against the first, of more all of them. The
+    unknowns are the weights of the parts, and then the biases of the classes.
     """
 
     features: np.ndarray
@@ -94,19 +95,18 @@ class Weighing:
         doubt: float,
     ) -> Weighing:
         rows, number, classes = parts.shape
-        features = np.empty((rows, 1 if classes == 2 else classes, number + classes))
         if classes == 2:
-            features[:, 0, :number] = parts[:, :, 1] - parts[:, :, 0]
-            features[:, 0, number:] = -1.0, 1.0
+            features = (parts[:, :, 1] - parts[:, :, 0])[:, None]
             believed = np.where(labels == 1, 1.0 - doubt, doubt)[:, None] * heavy[:, None]
+            biases = np.array([-1.0, 1.0]) * believed.sum()
         else:
-            features[:, :, :number] = (parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1)
-            features[:, :, number:] = np.eye(classes)
+            features = np.ascontiguousarray((parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1))
             believed = np.full((rows, classes), doubt / max(classes - 1, 1))
             believed[np.arange(rows), labels] = 1.0 - doubt
             believed *= heavy[:, None]
+            biases = believed.sum(axis=0)
         return cls(
-            features, heavy, believed.reshape(-1) @ features.reshape(-1, number + classes),
+            features, heavy, np.concatenate([believed.reshape(-1) @ features.reshape(-1, number), biases]),
             np.concatenate([centre, np.zeros(classes)]),
             np.concatenate([np.full(number, penalty), np.ones(classes)]),
             np.concatenate([np.zeros(number), np.full(classes, -np.inf)]),
@@ -115,7 +115,7 @@ class Weighing:
 
     def lowest(self, start: SharedWeights | None = None) -> SharedWeights:
         """Where the loss is least, by Newton's steps from a start or from the centre."""
-        number = len(self.centre) - (2 if self.features.shape[1] == 1 else self.features.shape[1])
+        number = self.features.shape[2]
         at = self.within(self.centre) if start is None else np.concatenate([start.weights, start.bias])
         value, slope, curve = self.at(at)
         for _ in range(MOST_STEPS):
@@ -141,7 +141,7 @@ class Weighing:
         value, slope = 0.5 * float(self.pull @ apart**2), self.pull * apart
         value, slope, curve = value - float(self.told @ given), slope - self.told, np.diag(self.pull)
         work = self._of_two if self.features.shape[1] == 1 else self._of_several
-        step = max(1, AT_ONCE // (self.features.shape[1] * len(given)))
+        step = max(1, AT_ONCE // self.features[0].size)
         for first in range(0, len(self.features), step):
             own = work(given, slice(first, first + step))
             value, slope, curve = value + own[0], slope + own[1], curve + own[2]
@@ -149,7 +149,8 @@ class Weighing:
 
     def _of_two(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
         """What some rows cost before it is known which class they are of, and its slope and curvature."""
-        features, heavy = self.features[rows, 0], self.heavy[rows]
+        parts, heavy = self.features[rows, 0], self.heavy[rows]
+        features = np.hstack([parts, np.tile([-1.0, 1.0], (len(parts), 1))])
         odds = features @ given
         small = np.exp(-np.abs(odds))
         cost = np.log1p(small) + np.maximum(odds, 0.0)
@@ -158,13 +159,17 @@ class Weighing:
         return float(heavy @ cost), (heavy * share) @ features, curve
 
     def _of_several(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
-        """The same of more classes than two."""
+        """The same of more classes than two; a bias is of one class, so that its features are not written out."""
         features, heavy = self.features[rows], self.heavy[rows]
-        shares, evidence = softmax_rows(features @ given)
-        means = (shares[:, None] @ features)[:, 0]
-        flat = features.reshape(-1, len(given))
-        curve = (flat * (shares * heavy[:, None]).reshape(-1, 1)).T @ flat - (means * heavy[:, None]).T @ means
-        return float(heavy @ evidence), heavy @ means, curve
+        number = features.shape[2]
+        shares, evidence = softmax_rows(features @ given[:number] + given[number:])
+        means, heavily = (shares[:, None] @ features)[:, 0], shares * heavy[:, None]
+        flat, curve = features.reshape(-1, number), np.empty((len(given), len(given)))
+        curve[:number, :number] = (flat * heavily.reshape(-1, 1)).T @ flat - (means * heavy[:, None]).T @ means
+        curve[:number, number:] = np.einsum("rkp,rk->pk", features, heavily, optimize=True) - means.T @ heavily
+        curve[number:, :number] = curve[:number, number:].T
+        curve[number:, number:] = np.diag(heavily.sum(axis=0)) - heavily.T @ shares
+        return float(heavy @ evidence), np.concatenate([heavy @ means, heavily.sum(axis=0)]), curve
 
     def step(self, at: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
         """Newton's step of the unknowns that are not held at a bound."""
