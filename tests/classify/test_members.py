@@ -14,7 +14,7 @@ from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.indicators import FEW, ApartFromMost, Indicators, SparseFeatures
 from softcount.classify.learning_features import Features
 from softcount.classify.pair_counts import PairCounts
-from softcount.classify.recipes import RECIPES, left_out
+from softcount.classify.recipes import RECIPES, left_out, telling_pairs
 from softcount.classify.shared_weights import learned_weights
 from softcount.classify.shrunk_block import BlockMoments
 from softcount.classify.star_tables import StarTables
@@ -303,6 +303,17 @@ def test_left_out_is_what_counts_without_the_row_say(training):
             cells = without[start:stop, label]
             expected = np.log((without[place, label] + 1 / (stop - start)) / (cells.sum() + 1)) if place else 0.0
             assert found[row, term, label] == pytest.approx(expected)
+
+
+def test_columns_of_many_categories_and_few_rows_have_no_tables_of_pairs():
+    rng = np.random.default_rng(4)
+    codes, labels = 1 + rng.integers(0, 34, (358, 33)).astype(np.int32), rng.integers(0, 6, 358)
+    wide = Training(EncodedRows(np.zeros((358, 0)), codes), labels, np.ones(358), 6, (34,) * 33)
+    assert RECIPES["pairs of columns"].settings(wide) == RECIPES["averaged stars"].settings(wide) == ()
+    sizes = np.array([34, 4, 20, 3, 2, 30, 5, 6], dtype=np.int32)
+    few = Training(EncodedRows(np.zeros((358, 0)), 1 + codes[:, :8] % sizes), labels, np.ones(358), 6, tuple(sizes.tolist()))
+    cells = [few.cuts.sizes[one] * few.cuts.sizes[other] for one, other in telling_pairs(few)]
+    assert cells and max(cells) <= 358
 
 
 def test_parts_that_repeat_each_other_share_a_weight():

@@ -20,6 +20,8 @@ from softcount.records import dataclass
 
 MOST_PAIRS = 60
 """Pairs of columns that get a table."""
+MOST_PAIR_COEFFICIENTS = 1 << 18
+"""Coefficients of all these tables."""
 MOST_BLOCK = 100
 """Numbers that one block holds."""
 MOST_WEIGHED = 1 << 21
@@ -191,7 +193,8 @@ class PairTables(InOneProduct):
     ordered: ClassVar[bool] = True
 
     def settings(self, training: Training) -> tuple[Any, ...]:
-        return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if training.finer.countable else ()
+        some = training.finer.countable and telling_pairs(training.finer)
+        return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if some else ()
 
     def abreast(self, trainings: Sequence[Training], settings: tuple[Any, ...]) -> Iterator[tuple[Member, ...]]:
         finer = [training.finer for training in trainings]
@@ -199,13 +202,18 @@ class PairTables(InOneProduct):
 
 
 def telling_pairs(training: Training) -> list[tuple[int, int]]:
-    """Pairs of columns by how much more they say of each other within the classes than over all, most first."""
-    within, over = training.pairs.information()
-    synergy = within - over
-    first, second = np.triu_indices(len(training.terms.columns), 1)
-    order = np.argsort(-synergy[first, second], kind="stable")[:MOST_PAIRS]
-    columns = [column for (column,) in training.terms.columns]
-    return [(columns[first[k]], columns[second[k]]) for k in order.tolist()]
+    """Pairs of columns by how much more they say of each other within the classes than over all, most first.
+
+    A table of more cells than there are rows is left out, and so are those that there is no more room for.
+    """
+    columns = np.array([column for (column,) in training.terms.columns])
+    first, second = np.triu_indices(len(columns), 1)
+    sizes = np.array(training.cuts.sizes)[columns]
+    cells = sizes[first] * sizes[second]
+    order = np.argsort(-training.together[first, second], kind="stable")
+    order = order[cells[order] <= training.weights.sum()][:MOST_PAIRS]
+    order = order[np.cumsum(cells[order]) * training.classes <= MOST_PAIR_COEFFICIENTS]
+    return [(int(columns[first[k]]), int(columns[second[k]])) for k in order]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,12 @@ MOST_EDGES = 20
 """Cuts of a number beside a partner."""
 MOST_CELLS = 1200
 """Cells of all columns together up to which all pairs of them are counted."""
+PAIR_COUNTS, COUNTS_PER_PAIR, MOST_PAIR_COUNTS = 1 << 20, 4.0, 1 << 24
+"""Counts of all pairs of cells in all classes: any table may have the first, and more only if its rows fill them.
+
+They may be `COUNTS_PER_PAIR` times as many as the rows hold pairs of cells; columns of 30 categories in 358 rows would
+have 15 times as many, and take most of the time of a fit to learn nothing.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +115,15 @@ class Training:
         return replace(self, given_cuts=CutColumns(own, sizes))
 
     @cached_property
+    def together(self) -> np.ndarray:
+        """(columns x columns) nats that two columns tell of the classes together, beyond what each tells alone."""
+        within, over = self.pairs.information()
+        return within - over
+
+    @cached_property
     def synergy(self) -> dict[int, tuple[int, float]]:
         """By column, the one that tells most of the classes together with it, and how many nats beyond each alone."""
-        within, over = self.pairs.information()
-        together = within - over
+        together = self.together.copy()
         np.fill_diagonal(together, -np.inf)
         columns, best = [column for (column,) in self.terms.columns], together.argmax(axis=1)
         return {c: (columns[b], float(together[k, b])) for k, (c, b) in enumerate(zip(columns, best, strict=True))}
@@ -134,7 +145,9 @@ class Training:
     @property
     def countable(self) -> bool:
         """Whether there are two columns or more, and few enough cells to count all pairs."""
-        return len(self.terms.columns) > 1 and self.terms.width <= MOST_CELLS
+        columns, counts = len(self.terms.columns), self.classes * self.terms.width**2
+        room = max(PAIR_COUNTS, COUNTS_PER_PAIR * float(self.weights.sum()) * columns**2)
+        return columns > 1 and self.terms.width <= MOST_CELLS and counts <= min(room, MOST_PAIR_COUNTS)
 
     @cached_property
     def pairs(self) -> PairCounts:
