@@ -138,6 +138,13 @@ def test_one_word_for_missing_cells_is_a_word_not_its_letters():
     assert model.levels_["colour"] == ["d", "red!"]
 
 
+@pytest.mark.parametrize("word", ["informative", "ignore", "most_frequent"])
+def test_how_to_treat_missing_cells_is_not_a_word_for_one(word):
+    for make in (lambda: sc.NaiveBayes(missing=word).fit(FRAME, LABELS), lambda: sc.read(FRAME, missing=word)):
+        refused(make, f"missing={word!r} is not a setting", f"missing=[{word!r}]")
+    assert sc.NaiveBayes(missing=[word]).fit(FRAME, LABELS).levels_["colour"]
+
+
 def test_a_mode_on_the_edge_is_refused_by_column_suggesting_the_mean():
     sure = FRAME.assign(colour=np.where(LABELS == "ripe", "red", "green"))
     refused(lambda: sc.NaiveBayes(kinds=KINDS, estimate="map", prior=0.5).fit(sure, LABELS), "'colour'", "mode", "mean")

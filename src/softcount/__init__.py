@@ -77,8 +77,8 @@ def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) ->
 
     if isinstance(path, list | tuple) and path and all(isinstance(x, str) and os.path.isfile(x) for x in path):
         path = [Path(file) for file in path]  # files, and no documents
-    words, only = ((said,) if isinstance(said, str) else tuple(said) for said in (missing, only_missing))
-    return open_table(path, missing=only or with_usual(words), **how)
+    only = (only_missing,) if isinstance(only_missing, str) else tuple(only_missing)
+    return open_table(path, missing=only or with_usual(missing), **how)
 
 
 def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = (), kinds: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from tests.table.reading import cells, read
 
 from softcount.errors import DataError
 from softcount.sources.arrow_columns import arrow_of, filled, numpy_of, text_of
 from softcount.table import open_table
+from softcount.table.schema import with_usual
 
 
 @pytest.mark.parametrize("index", [[7, 3, 9, 1], pd.Index([7, 3, 9, 1], name="row"), pd.Index(list("wxyz"))])
@@ -88,8 +92,39 @@ def test_rows_of_mixed_cells_keep_each_cell(make: Any) -> None:
 
 
 def test_blanks_around_the_cells_of_a_frame_belong_to_them() -> None:
-    found = read({"a": [" x", "x", " NA ", "y"]})
+    found = read({"a": [" x", "x", " NA ", "y"]}, missing=with_usual(["NA"]))
     assert cells(found, "a") == [" x", "x", None, "y"]
+
+
+WORDS = ["NA", "None", "null", "-", "nan", "", "?", "x"]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_only_nulls_are_missing_in_a_frame(make: Any, tmp_path: Path) -> None:
+    frame = make({"a": [*WORDS, None] * 3, "n": [n / 4 for n in range(26)] + [None]})
+    found = read(frame)
+    assert cells(found, "a") == [*WORDS, None] * 3 and found.table.missing == {"a": 3, "n": 1}
+    assert found.table.notes == []
+    asked = read(frame, missing=with_usual(["NA", "-"]))
+    assert cells(asked, "a") == [None if word in ("NA", "-") else word for word in [*WORDS, None] * 3]
+    assert cells(read(frame, missing=("x",)), "a")[:8] == [None if word in ("x", "") else word for word in WORDS]
+
+
+def test_files_with_real_nulls_are_read_as_frames(tmp_path: Path) -> None:
+    table = pa.table({"a": [*WORDS, None] * 3})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pa.feather.write_feather(table, tmp_path / "t.arrow")
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    for name in ("t.parquet", "t.arrow", "t.jsonl"):
+        assert cells(read(tmp_path / name), "a") == [*WORDS, None] * 3, name
+
+
+def test_a_category_of_the_model_is_one_in_a_text_file_too(tmp_path: Path) -> None:
+    rows = {"region": ["NA", "EU", "NA", "EU"] * 5, "n": [n + 0.5 for n in range(19)] + [None]}
+    schema = read(rows).settled.schema
+    pd.DataFrame(rows).to_csv(tmp_path / "t.csv", index=False, na_rep="NA")
+    again = read(tmp_path / "t.csv", schema=schema, missing=schema.missing)
+    assert cells(again, "region") == rows["region"] and cells(again, "n") == rows["n"]
 
 
 def test_a_masked_array_is_missing_where_masked() -> None:

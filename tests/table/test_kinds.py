@@ -272,3 +272,36 @@ def test_a_few_stray_cells_leave_a_column_of_numbers_one(tmp_path: Path) -> None
     with pytest.raises(DataError, match=r"'80\+' \(60\).*if they are numbers, write them as the others are"):
         read({"weight": weights[:600] + ["80+"] * 60})
     assert read({"weight": [*weights[:600], "007"]}).kinds == {"weight": "categorical"}
+
+
+def test_words_taken_as_missing_in_a_text_file_are_listed(tmp_path: Path) -> None:
+    rows = [["?x"[n % 3 > 0], f"{n / 4}" if n % 10 else " NA", "u" if n % 5 else "-", "+-"[n % 2]] for n in range(30)]
+    path = written(tmp_path / "t.csv", csv_of(["a", "b", "c", "d"], rows))
+    note = "read as missing: '?' (10 in 'a'), '-' (6 in 'c'), 'NA' (3 in 'b') (only_missing=[''] keeps such words)"
+    assert note in read(path).table.notes
+    assert not any("read as missing" in note for note in read(path, missing=("",)).table.notes)
+    many = written(tmp_path / "m.csv", "a\n" + "1.5\n2.5\nNA\n" * 22_000)
+    assert read(many).table.notes[0].startswith("read as missing in the first 65,536 rows: 'NA' (21,845 in 'a')")
+
+
+TICKS = ["Episode IV", None, "Episode IV", None] * 5
+
+
+@pytest.mark.parametrize("value", ["Episode IV", 1, True])
+def test_a_column_of_one_value_or_none_is_a_tick_box(value: object) -> None:
+    column = [None if cell is None else value for cell in TICKS]
+    found = read({"a": column, "b": DRAWN.normal(size=20)})
+    assert found.kinds["a"] == "categorical" and set(cells(found, "a")) == {value, "(no value)"}
+    assert found.table.missing["a"] == 0 and "is a category" in found.table.notes[0]
+    schema = found.settled.schema
+    assert cells(read({"a": [None, value], "b": [1.0, 2.0]}, schema=schema), "a") == ["(no value)", value]
+    assert cells(read({"b": [1.0, 2.0]}, schema=schema), "a") == [None, None]
+
+
+def test_what_is_not_a_tick_box() -> None:
+    rest = {"b": DRAWN.normal(size=20)}
+    for column in (["x"] * 16 + [None] * 4, ["x"] * 4 + [None] * 16, [1.5, None] * 10):
+        assert read({"a": column, **rest}).kinds["a"] == "constant"
+    late = {"a": ["x", None] * 40_000 + ["z"], "b": list(DRAWN.normal(size=80_001))}
+    found = read(late)
+    assert found.kinds["a"] == "categorical" and found.table.missing["a"] == 40_000

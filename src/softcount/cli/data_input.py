@@ -69,7 +69,7 @@ class InputFormat:
         """The cells that mean missing: the usual ones, or a model's own, and those added; or those asked for alone."""
         from softcount.table import MISSING
 
-        return self.only_missing or tuple(dict.fromkeys((*(MISSING if usual is None else usual), *self.missing)))
+        return self.only_missing or (*(MISSING if usual is None else usual), *self.missing)
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def missing_words(said: Any) -> tuple[str, ...]:
     """The cells that mean missing: the usual ones, and what an estimator's `missing` adds."""
     if said is not None and not isinstance(said, Iterable):
         raise DataError(f"missing is a list of cells that mean missing, besides the usual ones, not {said!r}.")
-    return with_usual(() if said is None else (said,) if isinstance(said, str) else tuple(said))
+    return with_usual(() if said is None else said)
 
 
 def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:

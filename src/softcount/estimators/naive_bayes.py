@@ -42,7 +42,7 @@ from softcount.models.declared import Declared
 from softcount.records import dataclass
 from softcount.sources.frames import engine_holding
 from softcount.table import Table, open_table, refuse_many_numbers, wording
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import BLANK, Key, Kind, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
@@ -313,7 +313,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         if here:
             forced = {key: kind for key, kind in forced.items() if key in here}
         blocks = [leaf.columns for leaf in self.fitted_.model.leaves if leaf.family.needs_levels]
-        levels = {key: self.fitted_.schema[key].levels for block in blocks for key in block if key in forced}
+        ticks = [spec.key for spec in self.fitted_.schema.used if spec.kind.coded and BLANK in spec.levels]
+        known_levels = {key for block in (*blocks, ticks) for key in block if key in forced}
+        levels = {key: self.fitted_.schema[key].levels for key in known_levels}
         guessed = {spec.key for spec in self.fitted_.schema.fields if not spec.declared}
         known = KnownColumns(forced, guessed, levels, declared_like(self.fitted_.model.leaves))
         return self._learn(X, y, sample_weight, parts=True, earlier=known)

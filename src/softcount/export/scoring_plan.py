@@ -21,7 +21,7 @@ from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.table.cell_forms import CellForm, is_plain
 from softcount.table.names import labels
-from softcount.table.schema import DASHES, MISSING, Field, Key, Kind, Schema
+from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema
 from softcount.text import Reading
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN")
@@ -58,7 +58,7 @@ class InputColumn:
     def spellings(self) -> Iterator[tuple[str, int]]:
         """Every way that a level is written, and which it is, counted from 1."""
         for place, level in enumerate(self.levels or (), start=1):
-            for text in spellings(level):
+            for text in ("", *self.missing, BLANK) if level == BLANK else spellings(level):
                 yield text, place
 
 
@@ -164,6 +164,7 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
     missing = tuple(dict.fromkeys((*words, *marks, *NOT_A_NUMBER)))
     levels = None if spec.kind.numeric else tuple(spec.levels)
+    missing = tuple(word for word in missing if levels is None or word not in levels)
     return InputColumn(spec.key, name, missing, levels, spec.kind, valued, form)
 
 

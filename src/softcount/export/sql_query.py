@@ -53,7 +53,7 @@ from softcount.fitted.calibration import Curve
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.table.names import apart
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import BLANK, Key, Kind
 
 MATERIALIZED = ("duckdb", "postgres", "sqlite")
 """Dialects in which a step can be said to be computed once."""
@@ -202,7 +202,9 @@ class QueryWriter:
                 [(self._is_number(source), self._unmarked(column, source))], double(case_of(missing, odd, trimmed))
             )
         if not column.valued:
-            return case_of(missing, text, trimmed) if missing else text
+            found = case_of(missing, text, trimmed) if missing else text
+            blank = [exp.Literal.string(BLANK)] if BLANK in column.levels else []
+            return exp.Coalesce(this=found, expressions=blank) if blank else found
         levels = [float(level) for level in column.levels]  # type: ignore[arg-type]
         values = (
             (exp.EQ(this=text.copy(), expression=exp.Literal.string(spelt)), number(levels[place - 1]))

@@ -39,7 +39,7 @@ from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
 from softcount.table.cuts import IntervalDensity, bins_of
 from softcount.table.names import apart, labels
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import BLANK, Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted_model import Fitted
@@ -326,6 +326,8 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
     spec = schema.by_key.get(key)
     if spec is None:
         return values
+    if spec.kind is Kind.CATEGORICAL and BLANK in spec.levels:
+        values = [None if value == BLANK else value for value in values]
     decimals = spelt_decimals(spec.written)
     moments = isinstance(values, np.ndarray) and values.dtype.kind == "f"  # a constant date is a number as well
     if not (spec.kind.numeric or moments) or not isinstance(values, np.ndarray):

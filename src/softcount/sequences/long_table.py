@@ -46,7 +46,7 @@ def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | N
         (*source.notes, *spelt, *notes),
         not source.named,
         source.text_file,
-        False,
+        source.verbatim,
     )
 
 

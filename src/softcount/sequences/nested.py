@@ -175,7 +175,7 @@ def stacked(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text
             )
     lengths = np.array([len(table[keys[0]]) for table in tables], dtype=np.int64)
     columns = {key: pa.concat_arrays(_alike([flat(table[key]) for table in tables])) for key in keys}
-    return Steps(columns, lengths, names, text_file=text_file, verbatim=False)
+    return Steps(columns, lengths, names, text_file=text_file, verbatim=not text_file)
 
 
 def _alike(arrays: list[Any]) -> list[Any]:

@@ -156,7 +156,7 @@ def _long(
 ) -> Steps:
     if sequence is None:
         raise _say_sequence(source)
-    words = MissingWords.of(missing, source.text_file)
+    words = MissingWords.besides_null(missing) if source.verbatim else MissingWords.of(missing, source.text_file)
     return long_table(source, sequence, order, weight, words)
 
 

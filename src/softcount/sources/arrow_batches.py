@@ -29,6 +29,8 @@ def is_stream(data: Any) -> bool:
 class BatchSource(Source):
     """Rows of Arrow batches; `batches` gives them anew each time, of columns that are asked for or of all."""
 
+    verbatim = True
+
     def __init__(self, keys: Sequence[str], types: Mapping[str, Any]) -> None:
         self.keys = list(keys)
         source.refuse_repeated(self.keys)

@@ -145,7 +145,7 @@ class CsvSource(Source):
         import pyarrow as pa
 
         wanted = dict.fromkeys(keys, ANY)
-        parts = [self._parse(run, wanted, coded=False) for run in self._first_runs()]
+        parts = [self._parse(run, wanted, as_read=True) for run in self._first_runs()]
         return {key: pa.chunked_array([chunk for part in parts for chunk in part[key].chunks]) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
@@ -179,11 +179,12 @@ class CsvSource(Source):
         found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._compiled)
         return found is None or any(self.keys[place] in strict for place in found)
 
-    def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], coded: bool = True) -> dict[Key, Any]:
+    def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
+        """The wanted columns of a run; `as_read`: as text in which only empty cells are null."""
         import pyarrow as pa
 
         try:
-            table = self._arrow(run.data, wanted, coded)
+            table = self._arrow(run.data, wanted, as_read)
         except pa.ArrowInvalid as error:
             self._explain(run, str(error))
             raise
@@ -194,11 +195,11 @@ class CsvSource(Source):
             )
         return {key: table.column(key) for key in wanted}
 
-    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], coded: bool) -> Any:
+    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], as_read: bool) -> Any:
         import pyarrow as pa
         from pyarrow import csv
 
-        levels = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        levels = pa.string() if as_read else pa.dictionary(pa.int32(), pa.string())
         nothing = [] if self._nothing is None else [self._nothing]
         types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
         # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
@@ -213,7 +214,7 @@ class CsvSource(Source):
                 column_types={key: types[want.numeric, want.text] for key, want in wanted.items()}
                 | dict.fromkeys(nothing, pa.null()),
                 include_columns=[*wanted, *nothing],
-                null_values=self.missing,
+                null_values=[""] if as_read else self.missing,
                 strings_can_be_null=True,
             ),
         )

@@ -87,6 +87,7 @@ class ArrowSource(Source):
     keys: list[Any] = field(default_factory=list)
     named: bool = True
     notes: tuple[str, ...] = ()
+    verbatim = True
 
     def __post_init__(self) -> None:
         self.keys = self.keys or list(self.table.column_names)

@@ -82,6 +82,7 @@ def _workbook(file: str, part: str) -> ArrowSource:
     header, *cells = ([*row[:width], *[None] * (width - len(row))] for row in rows)
     names, unnamed = name_columns(["" if name is None else str(name).strip() for name in header])
     found = columns_source(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
+    found.verbatim = False  # a person types NA into a cell of a sheet as into a text file
     found.notes = (*([first] if not part and len(sheets) > 1 else []), *unnamed)
     return found
 

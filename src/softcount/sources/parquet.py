@@ -33,6 +33,8 @@ FEW_COLUMNS = 128
 class ParquetSource(Source):
     """A Parquet file; what is wrong with its pages is found when they are read, and said."""
 
+    verbatim = True
+
     def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
         self.file = UnchangingFile(path, name)
         self._progress = progress

@@ -71,7 +71,8 @@ class PartsSource(Source):
         if first is None:
             raise DataError("the table has no rows.")
         self._first = first
-        self.keys, self.named, self.text_file = first.keys, first.named, first.text_file
+        self.keys, self.named = first.keys, first.named
+        self.text_file, self.verbatim = first.text_file, first.verbatim
         self.chunk_rows = chunk_rows_for(LOOK_ROWS + 1)
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:

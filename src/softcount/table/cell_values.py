@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,28 +14,39 @@ from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
-from softcount.sources.arrow_functions import with_levels
+from softcount.sources.arrow_functions import call, with_levels
 from softcount.table.cell_forms import CellForm, Read, is_plain
-from softcount.table.odd_cells import FEW_WORDS, OddCells
-from softcount.table.schema import DASHES, MISSING, Key
+from softcount.table.odd_cells import FEW_WORDS, OddCells, dashes_in
+from softcount.table.schema import DASHES, MISSING, Key, asked_words
 
 
 @dataclass(frozen=True, slots=True)
 class MissingWords:
     """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files).
 
-    `usual`: the usual words are among them, so that others which mean the same are looked for.
+    `usual`: the user did not replace the usual words, so that cells in other forms, or odd ones, are looked for.
+    `dashes`: a dash is one of the usual words, as in text files.
     """
 
     missing: frozenset[str] = frozenset(MISSING)
     numbers: tuple[float, ...] = ()
     trim: bool = False
     usual: bool = True
+    dashes: bool = True
 
     @classmethod
     def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
         words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
         return cls(frozenset(words), arrow_columns.number_words(words), trim, set(MISSING) <= set(words))
+
+    @classmethod
+    def besides_null(cls, missing: tuple[str, ...]) -> MissingWords:
+        """The words for missing of a table that has real nulls: those that the user named."""
+        asked = asked_words(missing)
+        if asked == missing:
+            return cls.of(missing, trim=False)
+        words = tuple(word.strip() for word in asked)
+        return cls(frozenset(words), arrow_columns.number_words(words), dashes=False)
 
     def among(self, more: tuple[str, ...]) -> MissingWords:
         """The same with what else means missing in one column."""
@@ -43,8 +54,8 @@ class MissingWords:
 
     @property
     def among_numbers(self) -> MissingWords:
-        """The same for a column of numbers, in which a dash cannot be anything else."""
-        return self.among(DASHES) if self.usual else self
+        """The same for a column of numbers, in which nothing and a dash cannot be anything else."""
+        return self.among(("", *DASHES) if self.dashes else ("",)) if self.usual else self
 
 
 def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
@@ -60,6 +71,72 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     places = places if known is None else np.where(known, places, np.int32(-1))
     values, places = _only_used(column.dictionary, places)
     return _levels(values, words), places
+
+
+NAMED_WORDS, NAMED_COLUMNS = 5, 3
+"""Words for missing that a note lists, and columns that it names for each."""
+
+
+def mask_words(
+    columns: Mapping[Key, Any], words: MissingWords, spelt: Collection[Key], n_rows: int | None
+) -> tuple[dict[Key, Any], tuple[str, ...]]:
+    """The first cells of columns, null for the words for missing; and a note that lists the usual words among them.
+
+    Words with a blank before or after them are found too; the empty cell is no word. In the columns `spelt` a dash is a
+    category; in others the note counts it.
+    """
+    if not words.dashes:
+        return dict(columns), ()
+    kept = {key: flat(column) for key, column in columns.items()}
+    found: dict[str, dict[Key, int]] = {}
+    for key, column in kept.items():
+        hit = _are_among(column, [word for word in words.missing if word])
+        if hit is not None:
+            kept[key] = call("if_else", hit, _nulls(column), column)
+            _count_words(found, key, column.filter(hit))
+        dash = None if key in spelt or not words.usual else _are_among(column, DASHES)
+        if dash is not None and dashes_in(column.unique().to_pylist()):
+            _count_words(found, key, column.filter(dash))
+    rows = max((len(column) for column in kept.values()), default=0)
+    usual = {word: found[word] for word in found if words.usual and word in (*MISSING, *DASHES)}
+    return kept, (_note_of_words(usual, rows if rows != n_rows else None),) if usual else ()
+
+
+def _are_among(column: Any, words: Sequence[str]) -> Any:
+    """Which cells of text are one of these words, a blank around it or not; None if none is."""
+    import pyarrow as pa
+    from pyarrow._compute import SetLookupOptions
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
+    spelt = [f"{before}{word}{after}" for word in words for before in ("", " ") for after in ("", " ")]
+    hit = call("is_in", column, options=SetLookupOptions(pa.array(spelt, column.type), skip_nulls=True))
+    return hit if filled(hit).any() else None
+
+
+def _nulls(column: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.nulls(len(column), column.type)
+
+
+def _count_words(found: dict[str, dict[Key, int]], key: Key, cells: Any) -> None:
+    for each in call("value_counts", cells).to_pylist():
+        by_column = found.setdefault(each["values"].strip(), {})
+        by_column[key] = by_column.get(key, 0) + each["counts"]
+
+
+def _note_of_words(found: Mapping[str, Mapping[Key, int]], rows: int | None) -> str:
+    """The words taken as missing, the commonest first, in how many cells and in which columns."""
+    listed = sorted(found, key=lambda word: -sum(found[word].values()))
+    told = [
+        f"{word!r} ({sum(found[word].values()):,} in {wording.and_others(found[word], NAMED_COLUMNS)})"
+        for word in listed[:NAMED_WORDS]
+    ]
+    more = f" and {len(listed) - NAMED_WORDS} more words" if len(listed) > NAMED_WORDS else ""
+    where = "" if rows is None else f" in the first {rows:,} rows"
+    kept = remedies.either("only_missing=['']", "--only-missing ''")
+    return f"read as missing{where}: {', '.join(told)}{more} ({kept} keeps such words)"
 
 
 def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:

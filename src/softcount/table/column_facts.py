@@ -182,7 +182,7 @@ def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fac
     if cell_type(column.type) is not CellType.TEXT:
         return _level_facts(key, cell_type(column.type), found, places)
     as_spelt = meant.levels or not words.usual
-    dashes = () if as_spelt else dashes_in(found)
+    dashes = dashes_in(found) if words.dashes and not as_spelt else ()
     if dashes:
         found = [None if value is not None and value.strip() in dashes else value for value in found]
     facts = _number_facts(key, found, places, words, meant)

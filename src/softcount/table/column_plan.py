@@ -11,7 +11,7 @@ import numpy as np
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.names import apart
-from softcount.table.schema import MOST_LEVELS, OTHER, Derived, Field, Key, Kind
+from softcount.table.schema import BLANK, MOST_LEVELS, OTHER, Derived, Field, Key, Kind
 
 FARTHEST = 2.0**120
 """Units that a number may lie from its anchor: squares of so many still add up, whatever rows weigh."""
@@ -137,6 +137,8 @@ class ColumnPlan:
 
     def after(self, why: Contradiction) -> ColumnPlan:
         """How to read the column once a row has contradicted this plan."""
+        if self.is_tick_box:
+            return replace(self, extra=()).after(why)
         said = f"{why.reason} (row {why.row})"
         if why.becomes is Becomes.WORDS:
             return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=False, number_like=False, seen=())
@@ -152,6 +154,11 @@ class ColumnPlan:
         scale = min(self.field.scale, float(np.ldexp(1.0, -np.frexp(most / FARTHEST)[1])))
         plain = Anchor(self.field.anchor, scale)
         return replace(self, field=replace(self.field, scale=scale), plain=plain)
+
+    @property
+    def is_tick_box(self) -> bool:
+        """Whether missing cells are a category, because the column seemed to have one value or none."""
+        return BLANK in self.extra and not self.field.declared
 
     def _varying(self, said: str) -> ColumnPlan:
         if isinstance(self.constant, float):

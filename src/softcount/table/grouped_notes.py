@@ -11,6 +11,10 @@ NAMED = 8
 """Columns that it names."""
 ALIKE = (
     (re.compile(r"column (?P<name>.+?) (?P<more>is always .*): left out"), "never vary and are left out"),
+    (
+        re.compile(r"column (?P<name>.+?) (?P<more>is .*) or missing: read as a tick box, missing is a category"),
+        "hold one value or none and are read as tick boxes, missing is a category",
+    ),
     (re.compile(r"column (?P<name>.+?) has no values(?P<more>): left out"), "have no values and are left out"),
     (
         re.compile(r"column (?P<name>.+?) differs in every row: left out as an identifier(?P<more>) \(.*\)"),

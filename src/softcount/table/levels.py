@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -14,7 +15,7 @@ from softcount.sources import wording
 from softcount.sources.arrow_columns import level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.column_plan import Becomes, ColumnPlan, Contradiction
-from softcount.table.schema import MOST_LEVELS, NARROW_LEVELS
+from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS
 
 NewLevels = tuple[int, list[Any]]
 """How many levels were known, and those met since."""
@@ -119,6 +120,8 @@ class LevelCoder:
     vocabulary: Vocabulary
     words: MissingWords
     closed: bool = False
+    blank: int = 0
+    """The code of missing cells: 0, or that of `BLANK` in a column that has such a category."""
 
     @classmethod
     def of(cls, plan: ColumnPlan, words: MissingWords, closed: bool = False) -> LevelCoder:
@@ -130,15 +133,16 @@ class LevelCoder:
         else:
             levels = [level_of(level) for level in (*plan.seen, *plan.extra)]
             known = Vocabulary(levels, room=plan.most_levels if plan.field.wide else NARROW_LEVELS)
-        here = words.among_numbers if plan.as_numbers else words
-        return cls(plan, known, here.among(plan.field.missing), closed)
+        here = (words.among_numbers if plan.as_numbers else words).among(plan.field.missing)
+        here = replace(here, missing=frozenset(word for word in here.missing if word not in known))
+        return cls(plan, known, here, closed, int(known.codes([BLANK])[0]) if BLANK in known else 0)
 
     def codes(self, column: Any, start: int) -> np.ndarray:
         """One code per row, 0 where missing."""
         values, places = distinct(column, self.words)
         table = self._table(values, places, start)
         codes: np.ndarray = np.append(table, 0).astype(np.int32)[places]
-        return codes
+        return np.where(codes == 0, np.int32(self.blank), codes) if self.blank else codes
 
     def learn(self, levels: Sequence[Any], start: int) -> None:
         """Take in levels that were met elsewhere, in rows from this one on."""
@@ -151,11 +155,20 @@ class LevelCoder:
         levels = values
         if self.plan.as_numbers and not self.closed:
             levels = [self._level(value, place, places, start) for place, value in enumerate(values)]
+        if self.plan.is_tick_box and not self.closed:
+            self._check_ticks(levels, places, start)
         try:
             return self.vocabulary.codes(levels)
         except TooManyLevels:
             new = [place for place, level in enumerate(levels) if level is not None and level not in self.vocabulary]
             raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
+
+    def _check_ticks(self, levels: Sequence[Any], places: np.ndarray, start: int) -> None:
+        """Raise a contradiction at a second value: then the column is not a tick box, and missing is no category."""
+        for place, level in enumerate(levels):
+            if level is not None and level != self.plan.constant:
+                reason = f"not always the same: {wording.cell(level)}"
+                raise Contradiction(self.plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
 
     def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
         """The number a cell stands for; a cell that is none changes what the column is."""

@@ -31,7 +31,7 @@ from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
 from softcount.table.find_form import NO_HABITS, CellHabits, decimal_mark
 from softcount.table.levels_or_numbers import MOST
 from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
-from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind
+from softcount.table.schema import BLANK, NARROW_LEVELS, Field, Key, Kind
 from softcount.table.text_columns import DEFAULT_READING, is_text
 from softcount.text import Reading
 
@@ -161,11 +161,13 @@ def plan_of(
         forced = Kind.CATEGORICAL
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
-    verdict = decide(facts.of_rows(rows), request.named, request.of_rows(rows).groups)
+    verdict = _tick_box(facts) or decide(facts.of_rows(rows), request.named, request.of_rows(rows).groups)
     why = verdict.why if facts.written is None or not verdict.kind.numeric else _why_written(facts, verdict.why)
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
         plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
+    if facts.different == 1 and verdict.used:
+        plan = replace(plan, extra=(BLANK,))
     return plan, verdict.note
 
 
@@ -195,7 +197,7 @@ def _kind(key: Key, forced: Any) -> Kind:
 def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
     """The column as known before its kind is: anchors, levels that exist, how text is read."""
     extra = tuple(request.levels.get(facts.key, ()))
-    as_numbers = facts.values is not None and not any(isinstance(level, str) for level in extra)
+    as_numbers = facts.values is not None and not any(isinstance(level, str) and level != BLANK for level in extra)
     wide = facts.different + len(extra) > NARROW_LEVELS
     has_numbers = values is not None and len(values) > 0
     return ColumnPlan(
@@ -242,6 +244,25 @@ def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdi
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
     return decide_numbers(facts, named, groups)
+
+
+FEWEST_TICKS = 5
+"""Cells with and without the value that a tick box must have among the rows looked at."""
+
+
+def _tick_box(facts: Facts) -> Verdict | None:
+    """The verdict on a column whose cells hold one value or nothing; None of others.
+
+    Whether the value is there is what such a column says. Of numbers with decimals and of times it is no tick.
+    """
+    blank = facts.rows - facts.known
+    if facts.different != 1 or min(facts.known, blank) < FEWEST_TICKS or facts.cells is CellType.TIME:
+        return None
+    if isinstance(facts.only, float):
+        return None
+    value = wording.cell(facts.only)
+    note = f"{wording.column(facts.key)} is {value} or missing: read as a tick box, missing is a category"
+    return Verdict(Kind.CATEGORICAL, f"{value} or missing", True, note)
 
 
 def _constant(facts: Facts) -> Verdict:

@@ -17,7 +17,7 @@ from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
-from softcount.table.cell_values import MissingWords, numbers
+from softcount.table.cell_values import MissingWords, mask_words, numbers
 from softcount.table.column_facts import Facts, Meant, cell_codes, facts_of
 from softcount.table.column_plan import ColumnPlan
 from softcount.table.find_form import CellHabits
@@ -28,6 +28,8 @@ from softcount.table.schema import MISSING, Field, Key, Kind, Schema
 from softcount.table.table import Sides, Table, TableParts, refuse_unequal
 from softcount.table.text_columns import TextColumn, is_text
 from softcount.text import Reading
+
+NUMERIC = [kind for kind in Kind if kind.numeric]
 
 
 def open_table(  # noqa: PLR0913 - what can be said of a table
@@ -69,10 +71,11 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
         source, texts = data.source, data.texts_read(said)
     else:
         remembered = CONTENT_DECIDES if schema is None else schema.form
-        source = open_source(_as_table(data, kinds, schema), said, FileFormat.of(**form).over(remembered), progress)
-    words = MissingWords.of(said, source.text_file)
-    if (source.kinds or source.verbatim) and said == MISSING:
-        words = MissingWords(frozenset())  # a folder may be called NA, and a document say no more than that
+        form_said = FileFormat.of(**form).over(remembered)
+        source = open_source(_as_table(data, kinds, schema), _null_words(said, schema), form_said, progress)
+    # Sources with real nulls take no word for one: a folder, a country or a document may be called NA.
+    verbatim = source.kinds or source.verbatim
+    words = MissingWords.besides_null(said) if verbatim else MissingWords.of(said, source.text_file)
     apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
@@ -85,6 +88,15 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     if texts and sides.gaps:
         texts = {}  # labels may have a say in which words are kept
     return _open(source, request, said, sides, apart, texts)
+
+
+def _null_words(said: tuple[str, ...], schema: Schema | None) -> tuple[str, ...]:
+    """The words that a file reader takes as null: a word that is a category of the model is decided by column."""
+    if schema is None:
+        return said
+    known = (set(said).intersection(spec.levels) for spec in schema.fields if spec.kind is Kind.CATEGORICAL)
+    kept = set().union(*known)
+    return tuple(word for word in said if word not in kept)
 
 
 def _habits(source: Source) -> CellHabits:
@@ -146,10 +158,13 @@ def _open(
         told = [] if sides.target is None else [sides.target.key]
         heavy = [] if sides.weight is None else [sides.weight]
         first = dict(source.head([*(key for key in source.keys if key not in apart), *told, *heavy]))
-        request = replace(request, groups=cell_codes(first.pop(told[0])) if told else request.groups)
         if heavy:
             request = replace(request, weights=numbers(first.pop(heavy[0]), request.words, heavy[0], 0, padded=True))
+        declared = {key for key, said in request.kinds.items() if said not in NUMERIC}
+        first, taken = mask_words(first, request.words, {*told, *request.levels, *declared}, source.n_rows)
+        request = replace(request, groups=cell_codes(first.pop(told[0])) if told else request.groups)
         plans, notes = look(first, request)
+        notes = [*taken, *notes]
     if source.whys:  # documents know what they are without being looked at
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):

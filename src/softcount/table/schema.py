@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
@@ -23,6 +24,9 @@ MOST_LEVELS = 100_000
 OTHER = "(other)"
 """The level that stands for all levels beyond `MOST_LEVELS`."""
 
+BLANK = "(no value)"
+"""The category of missing cells in a column that has one value or none, as a tick box has; others leave them out."""
+
 EXCEL_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 MISSING = ("", "NA", "na", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", *EXCEL_ERRORS)
 """Cells read as missing unless the caller says otherwise."""
@@ -31,9 +35,29 @@ DASHES = ("-", ".")
 """Cells that mean missing among numbers, and among words unless + is one of them, as in a column of signs."""
 
 
-def with_usual(added: Sequence[str]) -> tuple[str, ...]:
-    """The usual words for missing and those somebody adds."""
-    return tuple(dict.fromkeys((*MISSING, *map(str, added))))
+STRATEGIES = ("informative", "ignore", "drop", "impute", "error", "raise", "keep", "category", "indicator", "mean",
+              "median", "mode", "most_frequent", "constant", "auto", "default")  # fmt: skip
+"""Words that other libraries take for how to treat missing cells: one of them alone is hardly a cell."""
+
+
+def with_usual(added: str | Iterable[str]) -> tuple[str, ...]:
+    """The usual words for missing, followed by those that the user adds, even if they are usual ones."""
+    if isinstance(added, str) and added in STRATEGIES:
+        raise DataError(
+            f"missing={added!r} is not a setting: `missing` lists the cells that mean missing, and these are never "
+            f"evidence. If the word itself means missing: missing=[{added!r}]"
+        )
+    return (*MISSING, *((added,) if isinstance(added, str) else map(str, added)))
+
+
+def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
+    """Those words for missing that the user named; of tables with real nulls the usual ones are not among them.
+
+    >>> asked_words(with_usual(["NA"])), asked_words(["x"])
+    (('NA',), ('x',))
+    """
+    usual = len(MISSING)
+    return tuple(missing[usual:] if tuple(missing[:usual]) == MISSING else missing)
 
 
 class Kind(StrEnum):
