@@ -19,7 +19,7 @@ from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, fit_auto, growing, sizes
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, searched, sizes
 from softcount.learn.groups import Starts
 from softcount.learn.learned import Trial
 from softcount.learn.neighbours import grown, merged
@@ -58,7 +58,7 @@ def auto(frame: Any, kinds: Any = KINDS, criterion: str = "evidence", jobs: int 
     table = open_table(frame, kinds=declared.forced, **how)
     plan = Plan(declared=declared, stop=Stop(accelerate=True), **{"prior": "row", **settings})
     with Threads(jobs) as threads:
-        return Fitted.of(fit_auto(table, plan, starts, threads, criterion))
+        return Fitted.of(searched(table, plan, starts, threads, criterion).chosen())
 
 
 def by_kind(model: Fitted, frame: pd.DataFrame, kind: np.ndarray) -> np.ndarray:

@@ -31,8 +31,8 @@ def test_correlated_numbers_are_a_block_where_independent_ones_ask_for_many_clas
     assert best > max(alone.selection_["evidence"])
 
 
-@pytest.mark.parametrize("holes", [False, True])
-def test_classes_whose_columns_all_follow_one_size_are_found(holes: bool) -> None:
+@pytest.mark.parametrize(("holes", "kinds"), [(False, None), (True, None), (False, "auto")])
+def test_classes_whose_columns_all_follow_one_size_are_found(holes: bool, kinds: str | None) -> None:
     """Under a prior without correlations a class this thin costs more than it gains, and one class is left."""
     rng = np.random.default_rng(0)
     shape = np.array([[15.0, 12.0, 32.0, 37.0], [15.0, 14.0, 31.0, 36.5], [17.0, 12.5, 34.0, 37.5]])
@@ -40,9 +40,11 @@ def test_classes_whose_columns_all_follow_one_size_are_found(holes: bool) -> Non
     size = rng.lognormal(0.0, 0.22, (150, 1))
     rows = shape[kind] * size + rng.normal(0.0, 0.15, (150, 4))
     frame = pd.DataFrame(rows, columns=["lobe", "rear", "length", "width"])
-    found = sc.Mixture(random_state=0).fit(frame.mask(rng.random(frame.shape) < 0.03) if holes else frame)
+    found = sc.Mixture(kinds=kinds, random_state=0).fit(frame.mask(rng.random(frame.shape) < 0.03) if holes else frame)
     pairs = pd.crosstab(kind, found.predict(frame)).to_numpy()
     assert found.n_components_ == 3 and (pairs.max(axis=1) > 45).all()
+    assert list(found.params_) == [tuple(frame)]
+    assert any("default kinds" in note for note in found.notes_) == (kinds == "auto")
 
 
 def test_dependent_levels_are_a_block() -> None:

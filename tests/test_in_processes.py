@@ -10,7 +10,7 @@ import pytest
 
 from small_tables import fruit
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.choose import fit_auto
+from softcount.learn.choose import searched
 from softcount.learn.groups import Starts, fit_groups
 from softcount.learn.labelled import fit_labelled
 from softcount.learn.learned import Learned
@@ -74,7 +74,7 @@ def drawn(runner: Runner) -> Learned:
 def chosen(runner: Runner) -> Learned:
     kinds = {"size": "normal", "visits": "poisson"}
     table, plan = opened(labels=False, stop=Stop(10, 1e-3, accelerate=True), kinds=kinds)
-    return fit_auto(table, plan, Starts(1, n_init=1, seed=0), runner, "bic")
+    return searched(table, plan, Starts(1, n_init=1, seed=0), runner, "bic").chosen()
 
 
 def opened(labels: bool, stop: Stop | None = None, kinds: Any = None) -> tuple[Table, Plan]:

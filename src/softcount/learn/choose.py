@@ -60,21 +60,11 @@ FINE = 8
 """Of more than twice so many classes, one more or less is not told apart by the starts there is time for."""
 
 
-def fit_auto(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str = "evidence") -> Learned:
-    """A mixture of as many classes as the criterion likes best; `selection` tells of all the numbers tried.
+def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
+    """Numbers of classes, tried until the criterion gains no more; `chosen` and `plausible` are its models.
 
     Numbers grow by about half while one of the last two brought something; then the gaps beside the best are filled.
     """
-    return searched(table, plan, starts, runner, criterion).chosen()
-
-
-def fit_numbers(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> list[Learned]:
-    """A mixture for every number of classes that is not next to impossible beside the best, which is the first."""
-    return searched(table, plan, starts, runner, criterion).plausible()
-
-
-def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
-    """Numbers of classes, tried until no more is to be gained."""
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
