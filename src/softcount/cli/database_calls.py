@@ -29,7 +29,8 @@ def counted_in_database(request: FitRequest) -> tuple[tuple[Fitted, int] | None,
 
     Of data that are in no database nothing is said.
     """
-    found = None if request.target is None or request.engine is not None else database_query(request.data, request.form)
+    elsewhere = request.target is None or request.engine is not None or request.model == "mixture"
+    found = None if elsewhere else database_query(request.data, request.form)
     if found is None:
         return None, []
     from softcount.export.database_rows import TITLES, ReadOut

@@ -58,6 +58,7 @@ def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePag
     """The page of a model file, and what answers for `predict` where there is more to it than the page computes."""
     from softcount.cli import library_calls as library
     from softcount.cli.data_input import refuse_data
+    from softcount.cli.named_columns import say_answering_model
     from softcount.cli.sequence_calls import sequence_model
     from softcount.explore import explored
     from softcount.fitted.fitted_model import Fitted
@@ -75,6 +76,7 @@ def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePag
         rows = None if data is None else library.open_like(classes, data, form)
         return explored(classes, model, rows, NOTE), None
     rows = None if data is None else library.open_like(fitted, data, form)
+    say_answering_model(fitted)
     if not isinstance(fitted, Fitted):
         return explored(fitted, model, rows), None
     from softcount.explore.asked_predictions import predictor

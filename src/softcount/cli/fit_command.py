@@ -51,6 +51,7 @@ Examples:
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
   softcount fit visits.csv --target stayed --expert beliefs.csv
   softcount fit adult.csv --target income --model naive-bayes
+  softcount fit adult.csv --target income --model mixture    answer about any column, given any others
   softcount fit events.csv --sequence customer --order time --states 3
   softcount fit names.txt --steps characters --context auto --ends
   softcount fit visits.parquet --target bought --kind clicks=markov
@@ -123,7 +124,9 @@ class FitCommand(options.HeadedCommand):
     help="What tells the target's classes: whatever does best on rows held out (auto: weighted columns, correlated "
     "blocks, pairs of columns and more), naive Bayes as the textbook has it, or averaged one-dependence stars (AODE: "
     "every column in turn a second parent of all others).  [default: auto, but naive-bayes with "
-    "--prior, --estimate, --expert, --calibrate or --unlabelled-weight]",
+    "--prior, --estimate, --expert, --calibrate or --unlabelled-weight]  Of all these, query, impute, sample and "
+    "explore answer from naive Bayes. Two models account for columns that depend on each other, with the target as an "
+    "ordinary column: a mixture of as many classes as there is evidence for, and a network found by search (quicker).",
 )
 @click.option(
     "--expert",
@@ -201,14 +204,18 @@ def command(
     from softcount.cli.sequence_calls import SequenceRequest
 
     texts = options.settings_of(asked)
+    take_joint_model(asked)
     in_sequences = sequence_options.is_for_sequences(asked, layout)
     if in_sequences:
         sequence_options.check_with_sequences(asked, texts)
     elif asked["net"] is not None:
-        network_options.check_with_network(asked, texts)
+        joint = {"target": None, "model": None} if asked["model"] in JOINT else {}
+        network_options.check_with_network(asked | joint, texts)
     else:
         network_options.check_without_network(asked)
-        check_together(asked, known=asked["target"] is not None, sure=not may_hold_classes(data))
+        mixture = asked["model"] == "mixture"
+        known = asked["target"] is not None and not mixture
+        check_together(asked, known=known, sure=mixture or not may_hold_classes(data))
     check_folds(asked)
     check_checkpoint(asked)
     check_engine(asked)
@@ -232,6 +239,21 @@ def as_typed() -> str:
     return shlex.join(["softcount", *words])
 
 
+JOINT = ("network", "mixture")
+"""Models of all columns, of which the target is one."""
+
+
+def take_joint_model(asked: dict[str, Any]) -> None:
+    """Turn --model network into the network that it stands for, and refuse what only a target can have."""
+    if asked["model"] not in JOINT:
+        return
+    if asked["net"] is not None:
+        raise click.UsageError(f"--net is a network already: leave out --model {asked['model']}")
+    _refuse(asked, KNOWN[:-1], f"is for predicting a target, which is an ordinary column with --model {asked['model']}")
+    if asked["model"] == "network":
+        asked["net"] = "search"
+
+
 LOOKING = ("classes", "criterion", "starts", "checkpoint")
 FOR_NAIVE_BAYES = "is for naive Bayes: give --model naive-bayes, or leave --model out"
 KNOWN = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model")
@@ -242,7 +264,7 @@ def check_together(asked: dict[str, Any], known: bool, sure: bool = True) -> Non
     looking = any(asked[name] is not None for name in LOOKING)
     if known:
         _refuse(asked, LOOKING, "is for looking for classes; it cannot be given with --target")
-    elif sure or looking:
+    elif (sure or looking) and asked["model"] not in JOINT:
         _refuse(asked, KNOWN, "needs --target")
     if asked["expert"] is not None:
         _refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")

@@ -34,7 +34,7 @@ def command(
     """Fill the holes of DATA by what MODEL expects there."""
     from softcount.cli import library_calls as library
     from softcount.cli.data_columns import filled_columns
-    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.named_columns import say_answering_model, say_prediction_notes
     from softcount.cli.network_calls import open_rows
     from softcount.cli.outputs import check_output, inform, progress, put_rows
     from softcount.fitted.answers import fills
@@ -52,4 +52,6 @@ def command(
     put_rows(filled_columns(table.source, found, digits), output, json_wanted)
     say_prediction_notes(fitted, table)
     cells = sum(len(rows) for rows, _ in found.values())
+    if cells:
+        say_answering_model(fitted)
     inform(f"{cells:,} holes filled" if cells != 1 else "1 hole filled")

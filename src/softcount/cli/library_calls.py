@@ -92,7 +92,9 @@ class FitRequest:
     @property
     def looks_for_classes(self) -> bool:
         """Whether something was asked that only makes sense where the classes are not known."""
-        return any(asked is not None for asked in (self.classes, self.criterion, self.starts))
+        return self.model in ("mixture", "network") or any(
+            x is not None for x in (self.classes, self.criterion, self.starts)
+        )
 
 
 # -- reading
@@ -191,7 +193,7 @@ def fit(request: FitRequest, tell: Tell, said: Sequence[str] = ()) -> tuple[Fitt
         tried = None
         if request.target is not None and not fitted.interrupted:
             fitted, tried = _told(request, asked, fitted, table, threads, folds)
-            fitted = replace(fitted, notes=[*_doubts(request, fitted, table, tried), *fitted.notes])
+            fitted = _with_doubts(request, fitted, table, tried)
         fitted = replace(fitted, record=fit_record(request, fitted, table, threads, tried, summary))
         return fitted, tried, table.n_rows or 0, beside
 
@@ -291,15 +293,17 @@ def _with_expert(request: FitRequest, fitted: Fitted, table: Table, asked: Decla
     return replace(request, prior=prior), again, expert_beside_data(request.expert, fitted)
 
 
-def _doubts(request: FitRequest, fitted: Fitted, table: Table, tried: Evaluation | None) -> list[str]:
-    """What speaks against the model, a note each: worse than guessing, tiny classes, dependent columns."""
+def _with_doubts(request: FitRequest, fitted: Fitted, table: Table, tried: Evaluation | None) -> Fitted:
+    """The model with a note on each thing that speaks against it, and the columns that depend on each other."""
+    from softcount.evaluate.dependent_columns import measure_dependence
     from softcount.evaluate.model_doubts import doubts
 
     losses = None if tried is None else (tried.log_loss, tried.baseline_log_loss)
     if request.engine is None:
-        return doubts(fitted, _under_schema(request, fitted, table), losses)
+        columns, pairs = measure_dependence(fitted, _under_schema(request, fitted, table))
+        return replace(fitted, notes=[*doubts(fitted, columns, losses), *fitted.notes], dependent=pairs)
     untried = [UNTRIED] if tried is None and request.folds != 0 and fitted.trace else []
-    return [*doubts(fitted, None, losses), *untried]
+    return replace(fitted, notes=[*doubts(fitted, [], losses), *untried, *fitted.notes])
 
 
 def _under_schema(request: FitRequest, fitted: Learned, table: Table) -> Table:
@@ -362,7 +366,13 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
 
     Documents in folders are learned from to tell the folder, unless classes are to be looked for.
     """
+    from softcount.sources import wording
+
     source = source_of(request.data, request.form, bytes_read(tell))
+    column = request.target if request.model in ("mixture", "network") else None
+    if column is not None:
+        wording.refuse_unknown(source.keys, column, "target")
+        request = replace(request, target=None)
     chosen = None if request.target is not None or request.looks_for_classes else source.default_target
     if chosen in request.kinds:  # declared a feature, or nothing
         chosen = None
@@ -376,6 +386,10 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
         asked = declared({**request.kinds, **kinds})
         table = table_of(source, asked, request.form, **sides)
         table.notes = notes
+    if column is not None:
+        table.notes.append(
+            f"{column!r} is an ordinary column of the {request.model}: ask for it with query --of {column}"
+        )
     if chosen:
         table.notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
     elif request.target is None and source.default_target not in (None, *request.kinds):

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from softcount.cli.loudness import LOUD, loudness
-from softcount.cli.outputs import say_note
+from softcount.cli.outputs import inform, say_note
 from softcount.errors import DataError
 from softcount.report.page import key_text
 from softcount.report.plain_text import counted, listed
@@ -128,3 +128,13 @@ def _cells(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate: st
 
 def _names(keys: Iterable[Key]) -> str:
     return listed([key_text(key) for key in keys])
+
+
+def say_answering_model(fitted: Fitted | FittedNet, columns: Iterable[Key] | None = None) -> None:
+    """Name the model that answers about columns, and warn if it takes dependent ones as independent."""
+    from softcount.fitted.answers import answering_model, dependence_warning
+
+    inform(f"answered by: {answering_model(fitted)}")
+    said = dependence_warning(fitted, columns)
+    if said is not None:
+        say_note(said)

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 # -- learning
 
+JOINT_NETWORK = "network"
+FINE_INTERVALS = 8
+"""Intervals that --model network cuts a number into: with 5, an interval often holds two modes of different classes."""
+
 
 def fit_net(request: FitRequest, tell: Tell) -> tuple[FittedNet, Evaluation | None, int]:
     """The network that was asked for, how it tells the class of unseen rows (None: not tried), and how many rows."""
@@ -162,9 +166,8 @@ class NetFitting:
         settings = SearchSettings(net.criterion, net.required, net.forbidden, net.max_parents)
         found = structure_of(net.said if self.graph is None else self.graph, target, settings)
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
-        return DeclaredNet(
-            self.asked, found.graph, found.shape, found.search, net.hidden, net.cut, target, cells=cells
-        )  # fmt: skip
+        said = DeclaredNet(self.asked, found.graph, found.shape, found.search, net.hidden, net.cut, target, cells=cells)
+        return replace(said, intervals=FINE_INTERVALS) if self.request.model == JOINT_NETWORK else said
 
     def closed(self, fitted: FittedNet, table: Table) -> Table:
         """The same rows under the schema that was learned."""

@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 CRITERIA = ("evidence", "bic", "icl", "cv", "bdeu")
 """Ways to choose the number of classes, or the edges of a network."""
 
-TELLING = ("auto", "naive-bayes", "averaged")
+TELLING = ("auto", "naive-bayes", "averaged", "network", "mixture")
 HOW = ("ml", "map", "mean", "predictive")
 """Ways to turn counts into probabilities."""
 

@@ -90,20 +90,23 @@ def ask_model(fitted: Fitted, model: str, of: str | None, given: tuple[str, ...]
     key, known = None if of is None else column_key(fitted, of, "--of"), given_columns(fitted, given)
     if key is not None:
         refuse_text(fitted, key, model)
-    put_query(key, known, query(fitted, key, known), json_wanted)
+    put_query(fitted, key, known, query(fitted, key, known), json_wanted)
 
 
-def put_query(of: Key | None, known: dict[Key, Any], answer: Any, json_wanted: bool) -> None:
-    """The answer of one column, or without `of` of every column."""
+def put_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_json: bool) -> None:
+    """The answer of one column, or without `of` of every column, and the model that answers."""
+    from softcount.cli.named_columns import say_answering_model
     from softcount.cli.outputs import put_answer
+    from softcount.fitted.answers import answering_model
     from softcount.fitted.conditions import spoken_given
     from softcount.report.answer_page import answers_document, answers_page, query_document, query_page
 
-    said = spoken_given(known)
+    said, model = spoken_given(known), {"model": answering_model(fitted)}
     if of is None:
-        put_answer(lambda: answers_document(known, answer), lambda: answers_page(said, answer), json_wanted)
+        put_answer(lambda: answers_document(known, answer) | model, lambda: answers_page(said, answer), as_json)
     else:
-        put_answer(lambda: query_document(of, known, answer), lambda: query_page(of, said, answer), json_wanted)
+        put_answer(lambda: query_document(of, known, answer) | model, lambda: query_page(of, said, answer), as_json)
+    say_answering_model(fitted, None if of is None else [of, *known])
 
 
 def with_memory(fitted: FittedNet, memory: str | None) -> FittedNet:
@@ -158,7 +161,7 @@ def ask_network(
     answer = fitted.query(asked, known) if samples is None else sampled_query(fitted, asked, known, samples)
     known = as_written(fitted, known)
     if len(keys) < 2:
-        put_query(asked, known, answer, json_wanted)
+        put_query(fitted, asked, known, answer, json_wanted)
         return
     said = spoken_given(known)
     put_answer(lambda: joint_document(asked, known, answer), lambda: joint_page(asked, said, answer), json_wanted)

@@ -53,6 +53,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
     from softcount.cli.given_values import given_columns, given_nodes
+    from softcount.cli.named_columns import say_answering_model
     from softcount.cli.outputs import check_output, is_parquet, put_rows
     from softcount.fitted.answers import sampled
     from softcount.fitted.fitted_model import Fitted
@@ -77,6 +78,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     if not json_wanted and not is_parquet(output):
         rows = {name: _as_spelt(fitted.schema, name, cells) for name, cells in rows.items()}
     put_rows(pa.table({name: cells_array(cells) for name, cells in rows.items()}), output, json_wanted)
+    say_answering_model(fitted)
 
 
 def _as_spelt(schema: Schema, name: str, cells: Any) -> Any:

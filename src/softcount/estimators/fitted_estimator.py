@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
+from softcount.errors import warn
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.exporting import Exporting
@@ -22,7 +23,7 @@ from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
-from softcount.fitted.answers import CLASS, COUNT, fills, query, sampled
+from softcount.fitted.answers import CLASS, COUNT, answering_model, dependence_warning, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
@@ -163,6 +164,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
+        self._warn_of_dependence(None)
         return self._result(arrow_table(self._drawn(sampled, n, given, random_state)))
 
     def _drawn(self, draw: Callable[..., Answer], n: int, given: Any, random_state: Any, least: int = 0) -> Answer:
@@ -179,7 +181,19 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         that is not given is answered, by name.
         """
         check_is_fitted(self, "fitted_")
+        self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
         return query(self.fitted_, of, given)
+
+    @property
+    def answering_model_(self) -> str:
+        """The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture."""
+        check_is_fitted(self, "fitted_")
+        return answering_model(self.fitted_)
+
+    def _warn_of_dependence(self, columns: Any) -> None:
+        said = dependence_warning(getattr(self, "fitted_", None), columns)
+        if said is not None:
+            warn(said)
 
     @row_by_row
     def impute(self, X: Any) -> Any:
@@ -190,6 +204,8 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # what a missing document said cannot be made up
         found = fills(fitted, table)
+        if found:
+            self._warn_of_dependence(None)
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 

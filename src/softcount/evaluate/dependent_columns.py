@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from softcount import remedies
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted_model import DependentPairs, Fitted
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import Dependence, dependence, dependent_pairs
 from softcount.records import dataclass
@@ -26,6 +26,8 @@ WORTH_SAYING = 0.05
 """Nats that two columns must say of each other."""
 CHANCE = 0.001
 """How often chance may show as much in any pair of the table."""
+STRONG = 0.1
+"""Nats from which on answers about two columns are far off if they are taken as independent: a correlation of 0.43."""
 MOST_PAIRS = 5
 ENOUGH = 10
 """Rows of every level, or of every class, with which telling the class without a mistake is no chance."""
@@ -56,19 +58,33 @@ class DependentColumns:
 
 def dependence_notes(fitted: Fitted, table: Table) -> list[str]:
     """Copies of the class and the most dependent pairs, a note each; the table is read under the model's schema."""
+    return measure_dependence(fitted, table)[0]
+
+
+def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], DependentPairs | None]:
+    """Notes on columns that depend on each other within the classes, and the pairs that do so strongly.
+
+    Of a table of more than `MOST_CELLS` cells the first rows are looked at, and there are no notes. None if the pairs
+    were not looked at.
+    """
     found = _coded(fitted, table)
     if found is None:
-        return []
-    keys, counting, apart = found
+        return [], None
+    keys, counting, apart, whole = found
+    worth = list(_worth_saying(dependent_pairs(counting, 0), fitted, keys))
+    strong = tuple((keys[x.a - 1], keys[x.b - 1], x.information) for x in worth if x.information >= STRONG)
+    if not whole:
+        return [], strong
     # A pool has members that mind such pairs, and says itself what it leaves out.
-    pairs = [] if fitted.pool is not None else _pairs(fitted, keys, counting)
-    return [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
+    pairs = [] if fitted.pool is not None else _pairs(worth, keys, counting)
+    notes = [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
+    return notes, strong
 
 
-def _pairs(fitted: Fitted, keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
+def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
     """The most dependent pairs; of columns that say the same, each once."""
     found: list[DependentColumns] = []
-    for pair in _worth_saying(dependent_pairs(counting, 0), fitted, keys):
+    for pair in worth:
         told = _pair(counting, keys, pair)
         if not {x.second for x in found if x.same} & {told.first, told.second}:
             found.append(told)
@@ -77,24 +93,31 @@ def _pairs(fitted: Fitted, keys: Sequence[Key], counting: CodeCounts) -> list[De
     return found
 
 
-def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts, set[Key]] | None:
+def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts, set[Key], bool] | None:
     """Columns, counts of the class (node 0) and of them, and those whose numbers no two classes share a range of.
 
-    None where pairs are too many, or there is none.
+    Last comes whether all rows were counted. None where pairs are too many, or there is none.
     """
     texts = set(fitted.schema.texts)
     plain = [spec for spec in fitted.schema.used if spec.key not in texts]
     fields = [spec for spec in plain if spec.kind.numeric or 1 < len(spec.levels) <= MOST_LEVELS]
-    if not 1 <= len(fields) <= MOST_COLUMNS or (table.n_rows or 0) * len(fields) > MOST_CELLS:
+    if not 1 <= len(fields) <= MOST_COLUMNS:
         return None
-    chunks = [task() for task in table.tasks()]
+    chunks: list[Chunk] = []
+    for task in table.tasks():
+        if sum(chunk.n_rows for chunk in chunks) * len(fields) > MOST_CELLS:
+            whole = False
+            break
+        chunks.append(task())
+    else:
+        whole = True
     labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])
     weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
     codes = np.stack([labels, *(_codes(fitted, spec, chunks, weights) for spec in fields)], axis=1)
     sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
     numeric = [spec for spec in fields if spec.kind.numeric]
     apart = {spec.key for spec in numeric if _is_apart(_cells(fitted, spec, chunks), labels)}
-    return [spec.key for spec in fields], CodeCounts(codes, sizes, weights), apart
+    return [spec.key for spec in fields], CodeCounts(codes, sizes, weights), apart, whole
 
 
 def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:

@@ -21,13 +21,11 @@ WORSE = "worse than guessing"
 DEPENDENT = ("says the same as", "follows from", "depend on each other")
 
 
-def doubts(fitted: Fitted, table: Table | None, losses: tuple[float, float] | None) -> list[str]:
-    """The doubts about a model of known classes; the table is read under its schema, with its labels.
+def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
+    """The doubts about a model of known classes; `columns` are notes on columns that depend on each other.
 
-    Without a table columns that say the same are not looked for.
     `losses` are the log-losses, on rows held out, of the model and of saying how frequent the classes are.
     """
-    columns = [] if table is None else dependence_notes(fitted, table)
     sizes = class_notes(fitted)
     return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
 
@@ -39,12 +37,13 @@ def looked_for(fitted: Fitted, table: Table, tried: Callable[[], HeldOut | None]
     """
     if (table.n_rows or MOST_CELLS) * max(1, len(fitted.schema.used)) > MOST_CELLS:
         return class_notes(fitted)
+    columns = dependence_notes(fitted, table)
     if fitted.pool is not None:
-        return doubts(fitted, table, (fitted.pool.log_loss, _guessing(fitted.group_rows)))
+        return doubts(fitted, columns, (fitted.pool.log_loss, _guessing(fitted.group_rows)))
     if fitted.weights is not None or fitted.linear is not None or fitted.n_groups < 2:
-        return doubts(fitted, table, None)
+        return doubts(fitted, columns, None)
     held = tried()
-    return doubts(fitted, table, None if held is None else _losses(held))
+    return doubts(fitted, columns, None if held is None else _losses(held))
 
 
 def _losses(held: HeldOut) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from typing import Any
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.files import atomic_writer
+from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.fitted_model import Fitted
 from softcount.pictures.drawing import markup
 from softcount.records import dataclass
@@ -88,7 +89,9 @@ def document_of(model: Any) -> dict[str, Any]:
 
         found = star_document(model)
         what = f"{found['target']['name']} and {counted(len(found['columns']), 'column')}"
-        return found | {"lead": f"{what}{_learned(model.counts.rows, 'row')}: any from any others."}
+        lead = f"{what}{_learned(model.counts.rows, 'row')}: any from any others. Model: {answering_model(model)}."
+        said = dependence_warning(model)
+        return found | {"lead": lead, "notes": [*([said] if said else []), *found["notes"]]}
     if hasattr(model, "net"):
         from softcount.explore.net_document import net_document
 

@@ -59,7 +59,7 @@ class Geometric(Totals):
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         after, p = self.after(params), params["success"][groups]
         p = p if after is None else rng.beta(after[0][groups], after[1][groups])
-        return np.asarray(rng.geometric(p) - 1.0)
+        return np.asarray(rng.geometric(np.maximum(p, np.finfo(float).tiny)) - 1.0)  # a drawn p may underflow to 0
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         after, p = self.after(params), params["success"]

@@ -28,7 +28,7 @@ from softcount.files.record_part import record_document, record_from
 from softcount.files.schema_part import array_name, column_from, filed_schema, schema_from
 from softcount.files.text_part import put_words, reading_from
 from softcount.files.validate import check_model, check_structure, estimated
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted_model import DependentPairs, Fitted
 from softcount.learn.learned import Learned
 from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
@@ -80,6 +80,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
     calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
     weights, linear = (model.weights, model.linear) if isinstance(model, Fitted) else (None, None)
     stars = model.stars if isinstance(model, Fitted) else None
+    dependent = model.dependent if isinstance(model, Fitted) else None
     return {
         "schema": filed_schema(model.schema),
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
@@ -98,6 +99,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         **({} if stars is None else _stars_document(stars, arrays)),
         **({} if weights is None else weights_document(weights, arrays)),
         **({} if linear is None else linear_document(linear, nodes, arrays)),
+        **({} if dependent is None else {"dependent": [[plain(a), plain(b), float(x)] for a, b, x in dependent]}),
         **fit_history_document(model),
         **record_document(model.record),
     }
@@ -238,9 +240,20 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         stars = _stars_from(document, arrays, model)
         pool = _pool_from(document, arrays, model) if stars is None else stars.pool()
         linear = linear_from(document, arrays, leaves, groups)
-        found = Fitted(**facts, calibration=corrected, pool=pool, weights=weights, linear=linear, stars=stars)
+        own_parts: Document = {"weights": weights, "linear": linear, "stars": stars}
+        found = Fitted(**facts, **own_parts, calibration=corrected, pool=pool, dependent=_dependent(document, schema))
     check_model(found)
     return found
+
+
+def _dependent(document: Document, schema: Schema) -> DependentPairs | None:
+    """The pairs of columns that depend on each other, which older files do not have."""
+    if document.get("dependent") is None:
+        return None
+    pairs = tuple((column_from(a), column_from(b), number(x, "a dependence")) for a, b, x in document["dependent"])
+    if any(key not in schema.by_key for a, b, _ in pairs for key in (a, b)):
+        raise ModelFileError("columns that depend on each other are not in the table.")
+    return pairs
 
 
 def _known_classes(document: Document, leaves: tuple[Node, ...]) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.conditional_draws import drawn_within
@@ -197,6 +198,32 @@ def _float_at(place: int) -> float:
     """The float at a place among all of them in order, 0.0 being at 0."""
     value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
     return value if place >= 0 else -value
+
+
+def answering_model(model: Any) -> str:
+    """The model that answers questions about columns, draws rows and fills missing cells, by its name."""
+    classes = getattr(model, "classes", None)
+    if not hasattr(model, "linear"):
+        return "Bayesian network"
+    return f"mixture of {model.n_groups} classes" if classes is None else "naive Bayes"
+
+
+def dependence_warning(model: Any, columns: Iterable[Key] | None = None) -> str | None:
+    """A warning if answers about these columns (None: all) are far off under naive Bayes; None if they are not."""
+    pairs = getattr(model, "dependent", None) or ()
+    wanted = None if columns is None else set(columns)
+    found = [pair for pair in pairs if wanted is None or wanted >= {pair[0], pair[1]}]
+    if not found:
+        return None
+    first, second, nats = found[0]
+    more = "" if len(found) == 1 else f" and {len(found) - 1} more {'pair' if len(found) == 2 else 'pairs'}"
+    remedy = remedies.either(
+        "Mixture().fit(table) or BayesNet.tan(X, y)", "fit --model mixture or, quicker, fit --model network"
+    )
+    return (
+        f"naive Bayes takes columns as independent given the class, but {first!r} and {second!r} ({nats:.2f} nats)"
+        f"{more} depend on each other: answers that involve them can be far off. Ask a model of all columns: {remedy}"
+    )
 
 
 def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:

@@ -28,6 +28,9 @@ from softcount.table.schema import Key
 Finish = Callable[[np.ndarray], np.ndarray]
 """What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
 
+DependentPairs = tuple[tuple[Key, Key, float], ...]
+"""Pairs of columns, and the nats they say of each other given the class."""
+
 FEW_ROWS, SMALL_SHARE = 5, 0.01
 """Rows, and share of all rows, below which a group counts for less where columns are ranked."""
 
@@ -52,6 +55,8 @@ class Fitted(Learned):
     """Weights of all features where classes are told by logistic regression, and a bias in place of the shares."""
     stars: StarCounts | None = None
     """Counts of pairs, where the pool is averaged stars that follow from them."""
+    dependent: DependentPairs | None = None
+    """Pairs that depend on each other strongly given the class, the most dependent first; None if not measured."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:

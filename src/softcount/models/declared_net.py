@@ -58,6 +58,7 @@ class DeclaredNet:
     classes: Sequence[Any] | None = None
     told_classes: Sequence[Any] = ()
     cells: int = 0
+    intervals: int = MOST_INTERVALS
 
     def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
         """The network of a table, and what is to be said of it."""
@@ -165,7 +166,7 @@ class DeclaredNet:
                 found[key] = _by_class(cells, labels[rows], weights)
                 how = "where the classes change"
             else:
-                found[key] = equal_count(cells, weights, MOST_INTERVALS if said is None else int(said))
+                found[key] = equal_count(cells, weights, self.intervals if said is None else int(said))
                 how = "of about equal count"
             notes.append(f"column {key!r} is {_intervals(found[key])} {how}.{_remedy(key, found[key], said)}")
         return found
