@@ -371,7 +371,8 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
 def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> list[Any]:
     """Levels of a column in the type that the column had."""
     found = as_written(schema, key, list(levels))
-    return found.to_pylist() if hasattr(found, "to_pylist") else list(found)
+    values = found.to_pylist() if hasattr(found, "to_pylist") else list(found)
+    return [BLANK if level == BLANK else value for level, value in zip(levels, values, strict=True)]
 
 
 def _drawn_leaf(
