@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
 from softcount.classify import conditional_fit
+from softcount.classify.pool import _score_nested
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.archive import read, write
@@ -374,3 +375,114 @@ def test_folds_of_few_rows_without_a_mistake_do_not_end_the_search():
     X, y = load_iris(return_X_y=True)
     model = sc.Classifier().fit(X[40:60], y[40:60])  # told by any column, without a mistake
     assert len(model.selection_) > 1
+
+
+# -- copies of a row in one fold
+
+
+def noise(rows, weights, seed=0):
+    """Numbers that say nothing of the class."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 3)), columns=["a", "b", "c"])
+    label = rng.permutation(np.arange(rows) % 2)
+    return frame, label, np.asarray(weights(rng, rows, label), dtype=float)
+
+
+WEIGHTS = {
+    "all alike": lambda rng, rows, label: np.full(rows, 5),
+    "by class": lambda rng, rows, label: np.where(label == 1, 9, 3),
+    "of any size": lambda rng, rows, label: rng.integers(1, 9, rows),
+    "fractions": lambda rng, rows, label: np.full(rows, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_do_not_leak_into_folds(name):
+    """Copies of a row in several folds let noise be told with a log-loss below 0.2."""
+    frame, label, weights = noise(80, WEIGHTS[name])
+    model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=weights)
+    shares = np.bincount(label, weights) / weights.sum()
+    assert model.pool_.log_loss > -(shares @ np.log(shares)) - 0.05
+    fresh, classes, _ = noise(1000, WEIGHTS[name], seed=1)
+    heavy = shares[classes] / np.bincount(classes)[classes]
+    own = np.log(model.predict_proba(fresh)[np.arange(1000), classes])
+    assert model.pool_.log_loss == pytest.approx(-(heavy @ own) / heavy.sum(), abs=0.1)
+    if np.ptp(weights) > 0:
+        assert any(note.startswith("Held-out figures use the row weights") for note in model.notes_)
+
+
+def test_copies_are_reported_and_a_weight_is_a_repetition():
+    frame, label, weights = noise(60, WEIGHTS["of any size"])
+    short = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=weights)
+    places = np.random.default_rng(3).permutation(np.repeat(np.arange(60), weights.astype(int)))
+    long = sc.Classifier(n_jobs=1).fit(frame.iloc[places], label[places])
+    assert long.pool_.log_loss == short.pool_.log_loss
+    np.testing.assert_array_equal(long.predict_proba(frame), short.predict_proba(frame))
+    said = f"{len(places) - 60} of {len(places)} rows repeat an earlier row. Cross-validation keeps identical rows in"
+    assert any(note.startswith(said) for note in short.notes_)
+
+
+def counted_people():
+    """Counts of independent people: cells of few discrete columns, in which both classes are met."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(rng.integers(0, 3, (400, 2)), columns=["a", "b"]).astype(str)
+    people["y"] = np.where(rng.random(400) < 0.2 + 0.6 * (people["a"] == "1"), "yes", "no")
+    return people, people.value_counts().reset_index()
+
+
+def test_counts_of_independent_rows_are_not_taken_for_copies():
+    people, counts = counted_people()
+    long = sc.Classifier(n_jobs=1).fit(people[["a", "b"]], people["y"])
+    short = sc.Classifier(n_jobs=1).fit(counts[["a", "b"]], counts["y"], sample_weight=counts["count"].to_numpy(float))
+    assert short.pool_.log_loss == long.pool_.log_loss == pytest.approx(0.52, abs=0.04)
+    assert any("treats them as independent rows" in note for note in short.notes_)
+    heavy = 1000.0 * counts["count"].to_numpy()
+    many = sc.Classifier(n_jobs=1).fit(counts[["a", "b"]], counts["y"], sample_weight=heavy)
+    assert many.pool_.log_loss == pytest.approx(long.pool_.log_loss, abs=0.03)  # by whole cells it is 1.2
+
+
+def test_equal_weights_of_discrete_rows_do_not_leak():
+    """150 rows of noise in 144 cells, each five times: no number of a distinct row is not a multiple of five."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.integers(0, 12, (150, 2)), columns=["a", "b"]).astype(str)
+    label = rng.permutation(np.arange(150) % 2)
+    model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=np.full(150, 5.0))
+    assert model.pool_.log_loss > 0.68
+
+
+# -- honest figures, and what columns contribute
+
+
+def test_a_fold_has_no_part_in_the_choice_that_it_is_scored_by():
+    """A setting that is right in one half only is not chosen for that half."""
+    labels, groups = np.tile([0, 1], 100), np.repeat([0, 1], 100)
+    sure = np.where(labels[:, None] == np.arange(2), np.log(0.99), np.log(0.01))
+    lucky = np.where(groups[:, None] == 0, sure, sure[:, ::-1])
+    steady = np.where(labels[:, None] == np.arange(2), np.log(0.6), np.log(0.4))
+    said = {("naive Bayes", 1.0): lucky, ("naive Bayes", 2.0): steady}
+    logs = _score_nested(said, labels, np.ones(200), groups, {})
+    own = -logs[np.arange(200), labels]
+    assert own[groups == 0].mean() > 0.2
+
+
+def test_the_log_loss_has_its_spread_over_folds(fitted):
+    model, *_ = fitted
+    folds = [fold["log_loss"] for fold in model.fitted_.record.evaluation.folds]
+    assert len(folds) == 5
+    spread = f"on rows held out (± {np.std(folds, ddof=1):.2g} over 5 folds)"
+    assert any(spread in note for note in model.notes_)
+
+
+def test_a_column_that_is_the_class_has_the_largest_influence(tmp_path):
+    """The words diverge by more nats than the entropy of the classes, which no column can exceed."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, 120)
+    words = [" ".join(rng.choice([f"w{k}" for k in range(60)], 80)) + f" topic{k}" * rng.integers(0, 3) for k in label]
+    frame = pd.DataFrame({"abstract": words, "code": np.array(["x", "y", "z"])[label], "size": rng.normal(size=120)})
+    model = sc.Classifier(kinds={"abstract": "text"}, n_jobs=1).fit(frame, label)
+    shares = np.bincount(label) / 120
+    assert list(model.influence_)[0] == "code"
+    assert model.influence_["code"] == pytest.approx(-(shares @ np.log(shares)), abs=0.05)
+    assert 0 <= model.influence_["size"] < 0.05 < model.influence_["abstract"] < model.influence_["code"]
+    model.save(tmp_path / "kept.sc")
+    assert sc.load(tmp_path / "kept.sc").influence_ == model.influence_

@@ -49,6 +49,7 @@ class StandIn:
     calibration: Any = None
     pool: Any = None
     information: Any = None
+    record: Any = None
 
     params: ClassVar[dict[str, Any]] = {
         "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},

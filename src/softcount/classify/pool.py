@@ -58,6 +58,8 @@ LEAST_RANKED, MOST_RANKED, MOST_RANKED_CELLS = 50, 300, 1 << 21
 """Held-out rows of a fold that columns are ranked by, and the numbers that they may take."""
 MOST_WRITTEN = 100_000
 """Rows, each as often as it weighs, that are written out at most, unless there are 4 for each row given."""
+PIECES = 100
+"""Rows that a very heavy row is written as, enough to be spread evenly over folds."""
 MUCH_WORK = 1 << 25
 """Words times classes from which one fold is all there is time for."""
 
@@ -357,13 +359,13 @@ def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
 def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
     """How many times each row is written out: its weight, if all are whole numbers.
 
-    Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and of independent rows as many are written as
-    there may be, each with its part of the weight.
+    Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and independent rows are written at most PIECES
+    times, each with its part of the weight.
     """
     counts = np.round(weights).astype(np.int64)
     limit = max(MOST_WRITTEN, 4 * len(weights))
     if np.array_equal(counts, weights) and (counts.sum() <= limit or not copies):
-        return counts if counts.sum() <= limit else np.minimum(counts, limit // len(weights))
+        return counts if counts.sum() <= limit else np.minimum(counts, min(PIECES, limit // len(weights)))
     return np.ones(len(weights), dtype=np.int64)
 
 
