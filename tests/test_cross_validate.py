@@ -574,3 +574,20 @@ def test_words_by_fold_are_the_same_however_many_parts_they_come_in(seed, parts)
             expected[order[k]] = bag.toarray()[groups == 3 * k + fold].sum(axis=0)
         np.testing.assert_array_equal(total.fold(fold, 3, order, 2), expected)
     np.testing.assert_array_equal(total.total(3, order, 2).sum(axis=0), bag.toarray()[groups >= 0].sum(axis=0))
+
+
+# Copies of a row
+
+
+@pytest.mark.parametrize("calibration", [None, "isotonic"])
+def test_weights_of_noise_do_not_leak(calibration):
+    """Copies of a row are in one fold: spread over folds, they make naive Bayes right in 79 % of these rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 12)).round(3), columns=[f"c{k}" for k in range(12)])
+    y, weights = np.where(rng.permutation(40) % 2, "u", "v"), rng.integers(4, 9, 40).astype(float)
+    kinds = dict.fromkeys(frame, "normal")
+    found = evaluated(frame, y, kinds, weights, calibration=calibration)
+    assert found.n_rows == weights.sum()
+    assert found.accuracy < 0.65
+    model = sc.NaiveBayes(kinds=kinds, calibration="isotonic").fit(frame, y, sample_weight=weights)
+    assert model.calibration_.log_loss_after > 0.65

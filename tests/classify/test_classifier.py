@@ -481,7 +481,7 @@ def test_a_column_that_is_the_class_has_the_largest_influence(tmp_path):
     frame = pd.DataFrame({"abstract": words, "code": np.array(["x", "y", "z"])[label], "size": rng.normal(size=120)})
     model = sc.Classifier(kinds={"abstract": "text"}, n_jobs=1).fit(frame, label)
     shares = np.bincount(label) / 120
-    assert list(model.influence_)[0] == "code"
+    assert next(iter(model.influence_)) == "code"
     assert model.influence_["code"] == pytest.approx(-(shares @ np.log(shares)), abs=0.05)
     assert 0 <= model.influence_["size"] < 0.05 < model.influence_["abstract"] < model.influence_["code"]
     model.save(tmp_path / "kept.sc")

@@ -23,6 +23,7 @@ from softcount.records import dataclass
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.run.threads import Threads
 from softcount.sources.frames import refuse_elsewhere
+from softcount.table.repeated_rows import units_of
 from softcount.table.schema import MISSING, Schema
 
 FOLDS = 5
@@ -238,9 +239,17 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 
 def _splits(table: RivalTable, folds: int | None, seed: int) -> tuple[Splits, str]:
     """Rows to learn from and rows held out, with the same share of every class, and how that is called."""
-    from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 
     blank, labels = np.zeros(len(table.labels)), table.labels
+    codes = table.matrix[:, table.numbers :].astype(np.int32)
+    repeats, units = units_of((table.matrix[:, : table.numbers], codes), labels)
+    if repeats.copies:
+        once = folds is None and len(labels) > MANY_ROWS
+        number = 3 if once else folds or FOLDS
+        found = list(StratifiedGroupKFold(number, shuffle=True, random_state=seed).split(blank, labels, units))
+        how = "a third of the rows held out once" if once else f"{number} folds, the same for all"
+        return found[:1] if once else found, f"{how}, copies of a row in one"
     if folds is None and len(labels) > MANY_ROWS:
         once = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=seed)
         return list(once.split(blank, labels)), "a third of the rows held out once, because there are many"

@@ -27,12 +27,10 @@ from softcount.run.base import Runner
 from softcount.run.held_rows import HeldRows
 from softcount.run.rows import Rows
 from softcount.table import Chunk, Settled, Table
-from softcount.table.chunk import Folded, Repeats, RowUnits, Split
-from softcount.table.repeated_rows import find_repeats, fold_units, row_keys
+from softcount.table.chunk import Folded, Split
+from softcount.table.repeated_rows import MOST_COMPARED, deal_repeats
 from softcount.table.schema import Key
 
-MOST_COMPARED = 20_000
-"""Rows that are compared with each other to find copies."""
 KnownWords = dict[int, np.ndarray]
 """By the slot of a text column, which columns of its bag a model knows."""
 FoldModel = tuple[Params, KnownWords]
@@ -140,32 +138,14 @@ def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
     Up to MOST_COMPARED rows decide. Longer tables without weights are not looked at, and their rows have folds of their
     own.
     """
-    weighted = table.has_weights
-    if not weighted and (table.n_rows is None or table.n_rows > MOST_COMPARED):
+    if not table.has_weights and (table.n_rows is None or table.n_rows > MOST_COMPARED):
         return split
     chunks: list[Chunk] = []
     for chunk in table.chunks(runner.map):
         if chunk.start + chunk.n_rows > MOST_COMPARED and chunks:
             break
         chunks.append(chunk)
-    if not chunks or chunks[0].labels is None:
-        return replace(split, repeats=Repeats.of(table.weights)) if weighted else split
-    blocks = tuple(np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("reals", "codes", "wide"))
-    keys = np.concatenate([row_keys((chunk.reals, chunk.codes, chunk.wide), chunk.bags) for chunk in chunks])
-    labels = np.concatenate([chunk.labels for chunk in chunks])  # type: ignore[misc]  # all have labels, or none has
-    weights = np.concatenate([np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks])
-    whole = bool((weights == np.floor(weights)).all())
-    known = np.flatnonzero((labels >= 0) & (weights > 0))
-    times = weights[known] if whole else np.ones(len(known))
-    found = find_repeats(keys[known], labels[known], times, [block[known] for block in blocks], bool(chunks[0].bags))
-    if not found.copies:
-        return replace(split, repeats=Repeats.of(table.weights)) if weighted else split
-    if len(keys) != table.n_rows:
-        return split
-    there = np.flatnonzero(weights > 0)
-    units = np.zeros(len(keys), dtype=np.int64)
-    units[there] = fold_units(keys[there], labels[there], copies=True)
-    return replace(split, units=RowUnits(units, whole))
+    return deal_repeats(split, chunks, table.weights, sum(chunk.n_rows for chunk in chunks) == table.n_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from softcount.run.base import Runner, one_blas_thread
 from softcount.sources import wording
 from softcount.sources.wording import and_others
 from softcount.table import Table
-from softcount.table.repeated_rows import find_repeats, fold_units, row_keys
+from softcount.table.repeated_rows import units_of
 from softcount.table.schema import Key
 
 
@@ -142,22 +142,13 @@ def _refuse_other_cuts(parts: Sequence[tuple[StarCounts, StarLayout]]) -> None:
             )
 
 
-def known_units(known: KnownRows) -> np.ndarray:
-    """The unit of every row: copies of a row belong to one fold."""
-    blocks, bags = (known.rows.numbers, known.rows.codes), known.rows.bags
-    keys = row_keys(blocks, bags)
-    copies = find_repeats(keys, known.labels, np.ones(len(keys)), blocks, bool(bags)).copies
-    return fold_units(keys, known.labels, copies)
-
-
 def held_stars(fitted: Fitted, known: KnownRows, plan: StarPlan, folds: int, share: Any = None) -> ScoredRows | None:
     """What stars of the other folds say of the rows of each, cuts learned anew; or of a share held out.
 
     None where there are too few rows to tell.
     """
     if share is None:
-        units = known_units(known)
-        split = deal(known.labels, units, folds)
+        split = deal(known.labels, units_of((known.rows.numbers, known.rows.codes), known.labels)[1], folds)
     else:
         split = np.where(share.of_numbers(known.numbers) == 0, 0, 1)
     logs = np.zeros((len(known.labels), fitted.n_groups))

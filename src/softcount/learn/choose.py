@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
@@ -37,6 +37,7 @@ from softcount.run.held_rows import HeldRows
 from softcount.run.progress import best_so_far
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split
+from softcount.table.repeated_rows import MOST_COMPARED, deal_repeats
 
 Weighed = TypeVar("Weighed", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
@@ -265,7 +266,7 @@ class NumberSearch:
         Climbing on from the fit to all rows costs less but knows them: on soybean it chose six classes, this one four.
         """
         chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
-        split = Split(FOLDS, 0, repeats=Repeats.of(lambda: ((chunk.start, chunk.weights) for chunk in chunks)))
+        split = self._split(chunks)
         for fold in split.tested:
             others = without(self.prepared, split, fold, self.runner)
             fitted = fit_prepared(others, self.trial_plan(LONG), starts, self.runner)
@@ -275,6 +276,15 @@ class NumberSearch:
             tested = expected(fitted.model, fitted.estimates, rest, self.runner)
             height, mass = height + tested.log_likelihood, mass + tested.rows
         return height / mass if mass > 0 else -np.inf
+
+    def _split(self, chunks: Sequence[Chunk]) -> Split:
+        def weights() -> Iterator[tuple[int, np.ndarray | None]]:
+            return ((chunk.start, chunk.weights) for chunk in chunks)
+
+        split = Split(FOLDS, 0)
+        if sum(chunk.n_rows for chunk in chunks) > MOST_COMPARED:
+            return replace(split, repeats=Repeats.of(weights))
+        return deal_repeats(split, chunks, weights, complete=True)
 
     def chosen(self) -> Learned:
         """The best fit, climbed to the end, with the table of all that was tried.

@@ -6,13 +6,18 @@ are treated alike, so the data alone decide which of the two they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from softcount.numerics.mixed_bits import mixed
 from softcount.records import dataclass
+from softcount.table.chunk import Chunk, Repeats, RowUnits, Split
+
+Weights = Callable[[], Iterable[tuple[int, np.ndarray | None]]]
+"""The first row and the weights of every chunk."""
 
 LEAST_SHARE = 0.02
 """Share of rows that repeat an earlier one up to which folds ignore the repeats."""
@@ -22,6 +27,8 @@ LEAST_DISAGREEMENT = 0.1
 """Disagreement of the labels of identical rows, relative to rows drawn at random, that proves them independent."""
 CHANCE = 10.0
 """Pairs of identical rows per pair expected from independent columns that discrete tables have without copies."""
+MOST_COMPARED = 20_000
+"""Rows that are compared with each other where folds are dealt by the number of a row."""
 FEW_DISTINCT = 10
 """Distinct rows of a class below which a common divisor of their numbers may be chance."""
 
@@ -73,7 +80,7 @@ def find_repeats(
 
     Row i occurs `times[i]` times with class `labels[i]`, 0 or more. Identical rows are independent observations if
     their labels disagree, or if the columns are discrete and identical rows are about as frequent as independent
-    columns within each class predict. Otherwise they are copies.
+    columns within each class predict. Otherwise they are copies. With a single class the frequency alone decides.
     """
     _, groups = np.unique(keys, return_inverse=True)
     classes = int(labels.max(initial=0)) + 1
@@ -90,7 +97,8 @@ def find_repeats(
     shares = np.bincount(labels, times * repeated[groups], classes) / alike[repeated].sum()
     if disagreement >= LEAST_DISAGREEMENT * (1.0 - shares @ shares) and (shares > 0).sum() > 1:
         return RepeatedRows(round(rows), round(repeats), copies=False)
-    copies = has_text or any(_is_fine(column) for block in blocks if block.dtype.kind == "f" for column in block.T)
+    numbers = (column for block in blocks if block.dtype.kind == "f" for column in block.T)
+    copies = has_text or (classes > 1 and any(map(_is_fine, numbers)))
     if not copies:
         found = float((same * (same - 1.0)).sum())
         copies = found > CHANCE * _expected_pairs(labels, times, blocks)
@@ -119,6 +127,13 @@ def _expected_pairs(labels: np.ndarray, times: np.ndarray, blocks: Sequence[np.n
     return total
 
 
+def units_of(blocks: Sequence[np.ndarray], labels: np.ndarray) -> tuple[RepeatedRows, np.ndarray]:
+    """Repeats among rows of numbers and codes, and the fold unit of each row."""
+    keys = row_keys(blocks)
+    found = find_repeats(keys, labels, np.ones(len(keys)), blocks)
+    return found, fold_units(keys, labels, found.copies)
+
+
 def fold_units(keys: np.ndarray, labels: np.ndarray, copies: bool) -> np.ndarray:
     """A unit for each row, numbered as they are first met: rows of one unit belong to one fold.
 
@@ -141,6 +156,33 @@ def fold_units(keys: np.ndarray, labels: np.ndarray, copies: bool) -> np.ndarray
         if (own == label).sum() >= FEW_DISTINCT:
             divisors[label] = np.gcd.reduce(sizes[own == label])
     return _by_first(cells * (1 + int(turn.max())) + turn // divisors[labels])
+
+
+def deal_repeats(split: Split, chunks: Sequence[Chunk], weights: Weights, complete: bool) -> Split:
+    """The split with copies of a row in one fold, or with whole weights as independent repetitions of a row.
+
+    The rows of some chunks decide; if these are not `complete`, copies that have weights are each in one fold. The
+    `weights` of all chunks are read only if they are repetitions.
+    """
+    independent = replace(split, repeats=Repeats.of(weights)) if any(x.weights is not None for x in chunks) else split
+    if not chunks:
+        return independent
+    heavy = np.concatenate([np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks])
+    classes = np.concatenate([np.zeros(x.n_rows, np.int32) if x.labels is None else x.labels for x in chunks])
+    keys = np.concatenate([row_keys((chunk.reals, chunk.codes, chunk.wide), chunk.bags) for chunk in chunks])
+    blocks = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("reals", "codes", "wide")]
+    whole = bool((heavy == np.floor(heavy)).all())
+    known = np.flatnonzero((classes >= 0) & (heavy > 0))
+    times = heavy[known] if whole else np.ones(len(known))
+    found = find_repeats(keys[known], classes[known], times, [block[known] for block in blocks], bool(chunks[0].bags))
+    if not found.copies:
+        return independent
+    if not complete:
+        return split
+    there = np.flatnonzero(heavy > 0)
+    units = np.zeros(len(keys), dtype=np.int64)
+    units[there] = fold_units(keys[there], classes[there], copies=True)
+    return replace(split, units=RowUnits(units, whole))
 
 
 def _by_first(marks: np.ndarray) -> np.ndarray:
