@@ -311,7 +311,9 @@ def test_columns_of_many_categories_and_few_rows_have_no_tables_of_pairs():
     wide = Training(EncodedRows(np.zeros((358, 0)), codes), labels, np.ones(358), 6, (34,) * 33)
     assert RECIPES["pairs of columns"].settings(wide) == RECIPES["averaged stars"].settings(wide) == ()
     sizes = np.array([34, 4, 20, 3, 2, 30, 5, 6], dtype=np.int32)
-    few = Training(EncodedRows(np.zeros((358, 0)), 1 + codes[:, :8] % sizes), labels, np.ones(358), 6, tuple(sizes.tolist()))
+    few = Training(
+        EncodedRows(np.zeros((358, 0)), 1 + codes[:, :8] % sizes), labels, np.ones(358), 6, tuple(sizes.tolist())
+    )
     cells = [few.cuts.sizes[one] * few.cuts.sizes[other] for one, other in telling_pairs(few)]
     assert cells and max(cells) <= 358
 
