@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from softcount.table.cuts import PointTable, by_class, by_class_each
+from softcount.table.cuts import PointTable, by_class, by_class_each, equal_count
 
 
 def entropy(counts):
@@ -42,6 +42,15 @@ def test_cuts_by_class_are_those_of_the_rule_written_out(place):
     np.add.at(table, (np.searchsorted(distinct, values), labels), weights)
     expected = [(distinct[at - 1] + distinct[at]) / 2 for at in written_out(table, 0, len(distinct))]
     np.testing.assert_allclose(by_class(values, labels, weights, classes), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_negated_numbers_are_cut_at_the_negated_places(seed):
+    rng = np.random.default_rng(seed)
+    values, labels = np.round(rng.normal(size=37), 1), rng.integers(0, 2, 37)
+    labels[values > 0.3] = 1
+    for cut in (lambda x: equal_count(x, np.ones(37), 4), lambda x: by_class(x, labels, np.ones(37), 2)):
+        np.testing.assert_allclose(np.sort(-cut(-values)), cut(values), atol=1e-12)
 
 
 @pytest.mark.parametrize("at_once", [1, 1000, 1 << 16])

@@ -25,14 +25,20 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     >>> equal_count(np.arange(1.0, 9.0), np.ones(8), 4)
     array([2.5, 4.5, 6.5])
     """
-    order = np.argsort(values, kind="stable")
-    ordered, below = values[order], np.cumsum(weights[order])
-    if not len(ordered) or below[-1] <= 0:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    below = np.cumsum(np.bincount(inverse, weights, len(distinct)))
+    if len(distinct) < 2 or below[-1] <= 0:
         return np.zeros(0)
-    wanted = below[-1] * np.arange(1, intervals) / intervals
-    at = np.searchsorted(below, wanted * (1 - 1e-12), side="left")
-    edges = {_between(ordered, _end_of_run(ordered, int(place))) for place in at}
-    return np.array(sorted(edge for edge in edges if edge is not None))
+    # The nearest place; of two the one nearer the middle of all, then the wider gap: the negated numbers have the same.
+    wanted, total = below[-1] * np.arange(1, intervals) / intervals, below[-1]
+    off = np.abs(below[:-1] - wanted[:, None])
+    near = off <= off.min(axis=1, keepdims=True) + 1e-12 * total
+    middle = np.where(near, np.abs(below[:-1] - total / 2), np.inf)
+    near &= middle <= middle.min(axis=1, keepdims=True) + 1e-12 * total
+    at = np.unique(np.where(near, np.diff(distinct), -1.0).argmax(axis=1))
+    low, high = distinct[at], distinct[at + 1]
+    edges = low + (high - low) / 2
+    return np.where((low <= edges) & (edges < high), edges, low)
 
 
 PIECES = 8
@@ -163,20 +169,6 @@ def _bin_counts(values: np.ndarray, weights: np.ndarray, bounds: np.ndarray, who
     return np.diff(np.interp(bounds, knots, np.stack([np.append(0.0, below[:-1]), below], axis=1).ravel()))
 
 
-def _end_of_run(ordered: np.ndarray, place: int) -> int:
-    """The last place that holds the same value."""
-    return int(np.searchsorted(ordered, ordered[min(place, len(ordered) - 1)], side="right")) - 1
-
-
-def _between(ordered: np.ndarray, place: int) -> float | None:
-    """Half-way to the next value; None after the last."""
-    if place + 1 >= len(ordered):
-        return None
-    low, high = float(ordered[place]), float(ordered[place + 1])
-    middle = low + (high - low) / 2
-    return middle if low <= middle < high else low
-
-
 def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
     """Cuts at which the classes differ by more than it costs to tell them: none where the classes do not change.
 
@@ -290,7 +282,11 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
         own = slice(at, at + step)
         within[own] = sum(map(_entropy, _sides(below, start[part[own]], places[own], stop[part[own]])))
     least = np.flatnonzero(within == np.minimum.reduceat(within, first)[part])
-    best = least[np.searchsorted(part[least], np.arange(len(start)))]  # the first of them
+    if len(least) > len(start):  # the most even cut, then the purest side: cuts of the negated numbers are the same
+        left, right = _sides(below, start[part[least]], places[least], stop[part[least]])
+        uneven = np.abs(left.sum(axis=1) - right.sum(axis=1))
+        least = least[np.lexsort((np.minimum(_entropy(left), _entropy(right)), uneven, part[least]))]
+    best = least[np.searchsorted(part[least], np.arange(len(start)))]
     worth = _worth(*_sides(below, start, places[best], stop))
     return start[worth], stop[worth], places[best][worth]
 
