@@ -18,6 +18,8 @@ from softcount.table.schema import Field, Key, Schema
 Made = TypeVar("Made")
 FEW_VALUES = 12
 """Different values up to which each number is an interval of its own."""
+REFINED = 2
+"""Times that rows are told apart by the rows that they share cells with."""
 GLANCED_AT = 1024
 """Rows by which most columns are seen to be no copies."""
 
@@ -121,9 +123,62 @@ class EncodedRows:
         return EncodedRows(numbers, codes, self.bags)
 
     def in_order(self, labels: np.ndarray) -> np.ndarray:
-        """Places of the rows in an order that does not depend on how they came: by class, then column by column."""
+        """Places of the rows in an order that the table decides: by class, then by how each row is like the others.
+
+        Neither the order of rows and columns, the names of categories, the sign of a number nor repeated rows change
+        it. Rows that all of this leaves equal are in the order of their cells; identical rows are neighbours.
+        """
         keys = [*map(_marks, self.bags), *self.numbers.T[::-1], *self.codes.T[::-1], labels]
-        return np.lexsort([np.nan_to_num(key, nan=np.inf) for key in keys])
+        keys = [np.nan_to_num(key, nan=np.inf) for key in keys]
+        order = np.lexsort(keys)
+        first = np.zeros(len(order), dtype=bool)
+        first[:1] = True
+        for key in keys:
+            first[1:] |= key[order][1:] != key[order][:-1]
+        marks = self.take(order[first])._structure(labels[order[first]])[np.cumsum(first) - 1]
+        return order[np.lexsort((marks, labels[order]))]
+
+    def _structure(self, labels: np.ndarray) -> np.ndarray:
+        """A mark for every row by which cells it shares with which other rows (colour refinement), no two rows alike.
+
+        The mark of a cell is at first that of the classes of the rows on either side of a number, or nothing; then the
+        sum of the marks of all rows that hold it. Sums of whole numbers do not depend on an order.
+        """
+        start = mixed(labels.astype(np.uint64) + np.uint64(1))
+        words = [mixed(_marks(bag).view(np.uint64)) for bag in self.bags]
+        cells, marks = [], []
+        for place, column in enumerate((*self.numbers.T, *self.codes.T)):
+            values, inverse = np.unique(column, return_inverse=True)
+            if len(values) > 1:  # a column left out is one of a single value
+                cells.append(inverse)
+                number = place < self.numbers.shape[1]
+                marks.append(_sides(values, _sums(start, inverse, len(values))) if number else _known(values))
+        for _ in range(REFINED):
+            rows = sum((mixed(own) for own in words), start.copy())
+            for inverse, own in zip(cells, marks, strict=True):
+                column = mixed(own[inverse]).sum(dtype=np.uint64)  # columns that differ are told apart
+                rows += mixed(own + column)[inverse]
+            rows = mixed(rows)
+            marks = [own + _sums(rows, inverse, len(own)) for inverse, own in zip(cells, marks, strict=True)]
+        return rows
+
+
+def _sides(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """A mark for every value by the marks on its two sides, 0 if it is missing: the sign does not matter."""
+    there = ~np.isnan(values)
+    upto = np.cumsum(np.where(there, marks, np.uint64(0)))
+    return np.where(there, mixed(upto - marks) + mixed(upto[-1] - upto), np.uint64(0))
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    return (values > 0).astype(np.uint64)
+
+
+def _sums(marks: np.ndarray, groups: np.ndarray, size: int) -> np.ndarray:
+    """The sum of the marks of every group, each of which has one at least; in whole numbers, which wrap around."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(size))
+    return np.add.reduceat(marks[order], starts) if size else marks[:0]
 
 
 def _marks(bag: sparse.csr_matrix) -> np.ndarray:
