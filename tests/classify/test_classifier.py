@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
@@ -89,6 +90,54 @@ def test_neither_order_nor_threads_nor_repetition_change_a_bit(fitted):
     heavy = sc.Classifier().fit(frame, label, sample_weight=weights)
     written = sc.Classifier().fit(frame.iloc[twice], label[twice])
     np.testing.assert_array_equal(heavy.predict_proba(frame), written.predict_proba(frame))
+
+
+@pytest.fixture(scope="module")
+def seven():
+    """Seven columns whose classes overlap; numbers that are rounded, positive and skewed, categories, missing cells."""
+    rng = np.random.default_rng(1)
+    label = np.array(["no", "yes"])[rng.integers(0, 2, 160)]
+    yes = (label == "yes").astype(float)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=160) + yes,
+            "b": np.round(rng.normal(size=160) * 3 + yes, 1),
+            "pay": rng.lognormal(size=160) * (1 + yes),
+            "d": rng.choice(list("pqrs"), 160),
+            "e": np.where(rng.random(160) < 0.3 + 0.3 * yes, "u", "v"),
+            "f": rng.choice([f"w{k}" for k in range(9)], 160),
+            "h": np.where(rng.random(160) < 0.5, rng.choice(list("xyz"), 160), np.where(yes > 0, "z", "x")),
+        }
+    )
+    frame.loc[rng.random(160) < 0.05, "a"] = np.nan
+    frame.loc[rng.random(160) < 0.05, "d"] = None
+    model = sc.Classifier(n_jobs=1).fit(frame, label)
+    return frame, label, model.predict_proba(frame), model.pool_.log_loss
+
+
+def renamed(frame):
+    """Categories that sort in another order."""
+    turned = {f"w{k}": f"w{(4 * k + 3) % 9}" for k in range(9)}
+    names = {"d": dict(zip("pqrs", "zkab", strict=True)), "e": {"u": "zz", "v": "aa"}, "f": turned}
+    return frame.assign(**{key: frame[key].map(own) for key, own in names.items()})
+
+
+CHANGES = {
+    "columns in another order": lambda frame: frame[["h", "pay", "d", "a", "f", "b", "e"]],
+    "categories renamed": renamed,
+    "numbers negated": lambda frame: frame.assign(a=-frame["a"], b=-frame["b"], pay=-frame["pay"]),
+    "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
+    "Arrow": lambda frame: pa.Table.from_pandas(frame),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_does_not_matter_changes_nothing(seven, change):
+    frame, label, expected, loss = seven
+    other = CHANGES[change](frame)
+    model = sc.Classifier(n_jobs=1).fit(other, label)
+    np.testing.assert_allclose(model.predict_proba(other), expected, atol=1e-9)
+    assert model.pool_.log_loss == pytest.approx(loss, abs=1e-9)
 
 
 def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):

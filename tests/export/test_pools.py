@@ -22,14 +22,14 @@ from softcount.run.threads import Threads
 
 
 def mixed(n: int = 240) -> tuple[Cells, np.ndarray]:
-    """Numbers of which two are positive, numbers of few values, levels as texts, numbers and truths; holes in all."""
+    """Numbers of either sign and of few values, levels as texts, numbers and truths; missing cells in all."""
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 3, n)
     numbers = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) + groups[:, None] * [1.0, 0.5, 0.0]
     cells: Cells = {
         "a": numbers[:, 0].tolist(),
         "b": numbers[:, 1].tolist(),
-        "c": np.exp(numbers[:, 2]).tolist(),
+        "c": (-np.exp(numbers[:, 2])).tolist(),
         "pay": np.exp(rng.normal(7 + groups, 0.5)).tolist(),
         "age": (30 + 5 * groups + rng.integers(0, 30, n)).astype(float).tolist(),
         "rooms": ((groups + rng.integers(0, 4, n)) % 5).tolist(),

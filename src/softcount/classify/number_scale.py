@@ -14,7 +14,10 @@ CLEARLY = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberScale:
-    """`floor` is 0 for a number as it is; of others the logarithm is taken, of what is below the floor that of it."""
+    """`floor` is 0 for a number as it is; of others the logarithm is taken, of what is below the floor that of it.
+
+    A floor below 0 is that of numbers below 0: they are what their opposites are, with the other sign.
+    """
 
     floor: np.ndarray
     middle: np.ndarray
@@ -56,8 +59,9 @@ def _logged(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
     if not floor.any():
         return numbers
     found = numbers.copy()
-    logged = floor > 0
-    found[:, logged] = np.log(np.maximum(numbers[:, logged], floor[logged]))
+    logged = floor != 0
+    sign = np.sign(floor[logged])
+    found[:, logged] = sign * np.log(np.maximum(sign * numbers[:, logged], np.abs(floor[logged])))
     return found
 
 
@@ -65,6 +69,8 @@ def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
     """The least value of every number whose logarithm is clearly closer to bells; 0 for any other."""
     found = np.zeros(numbers.shape[1])
     there = ~np.isnan(numbers)
+    sign = np.where(np.where(there, numbers, -1.0).max(axis=0, initial=-1.0) < 0, -1.0, 1.0)
+    numbers = sign * numbers
     least, most = (
         np.where(there, numbers, np.inf).min(axis=0, initial=np.inf),
         np.where(there, numbers, 0.0).max(axis=0, initial=0.0),
@@ -81,7 +87,7 @@ def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
     plain, bent = (_nats(np.where(there, values, 0.0), there, own, labels) for values in (scaled, logs))
     gained = bent - weights @ np.where(there, logs, 0.0) - plain
     found[fit] = np.where(gained > CLEARLY * (weights @ there), least[fit], 0.0)
-    return found
+    return sign * found
 
 
 def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -174,5 +174,6 @@ def _normals(
 def _standard(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
     """A number in deviations from its mean, of the logarithm if that was taken; `most` on either side."""
     floor, cell = float(scale.floor[place]), Cell(key)
-    value = log(largest([cell, formula(floor)])) if floor > 0 else cell
+    sign = float(np.sign(floor))
+    value = log(largest([cell * sign, formula(abs(floor))])) * sign if floor else cell
     return clipped((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)

@@ -166,8 +166,6 @@ def _additive(cuts: CutColumns, terms: Terms, own: Arrays, classes: int) -> Addi
 
 def _scale(own: Arrays, numbers: int) -> NumberScale:
     floor = _shaped(own, "floor", numbers) if "floor" in own else np.zeros(numbers)  # files of an earlier version
-    if (floor < 0).any():
-        raise ModelFileError("its numbers have no logarithms where they should.")
     return NumberScale(floor, _shaped(own, "middle", numbers), _positive(_shaped(own, "spread", numbers)))
 
 

@@ -68,8 +68,9 @@ function termPlaces({ columns, sizes }, codes) {
 }
 
 const LARGEST = 1e6; // deviations from the mean, as in NumberScale
+const logged = (floor, x) => (floor === 0 ? x : Math.sign(floor) * Math.log(Math.max(Math.sign(floor) * x, Math.abs(floor))));
 const standardised = ({ floor, middle, spread }, column, x) =>
-  Math.max(-LARGEST, Math.min(LARGEST, ((floor[column] > 0 ? Math.log(Math.max(x, floor[column])) : x) - middle[column]) / spread[column]));
+  Math.max(-LARGEST, Math.min(LARGEST, (logged(floor[column], x) - middle[column]) / spread[column]));
 
 // Each member tells `add` what a column, or null for none of them, adds to the score of a class.
 const MEMBERS = {
