@@ -65,7 +65,8 @@ def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) ->
 
     It is encoded once and accepted wherever X is.
 
-    Cells in `missing` mean missing besides the usual ones; those in `only_missing` instead of them. How a file is
+    In text files the usual words (`NA`, `?`, ...) mean missing; in frames and other data with real nulls only these do.
+    Cells in `missing` mean missing besides; those in `only_missing` instead of the usual words. How a file is
     written is said by `header`, `names`, `delimiter`, `decimal`, `dates`, `encoding`, `skip_lines`, `comment` and
     `file_column`, and remembered by what is fitted.
     """

@@ -13,8 +13,8 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import arrow_columns, wording
-from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of
-from softcount.sources.arrow_functions import call, with_levels
+from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat, numpy_of, text_of
+from softcount.sources.arrow_functions import as_type, call, with_levels
 from softcount.table.cell_forms import CellForm, Read, is_plain
 from softcount.table.odd_cells import FEW_WORDS, OddCells, dashes_in
 from softcount.table.schema import DASHES, MISSING, Key, asked_words
@@ -93,10 +93,10 @@ def mask_words(
         hit = _are_among(column, [word for word in words.missing if word])
         if hit is not None:
             kept[key] = call("if_else", hit, _nulls(column), column)
-            _count_words(found, key, column.filter(hit))
+            _count_words(found, key, call("filter", column, hit))
         dash = None if key in spelt or not words.usual else _are_among(column, DASHES)
-        if dash is not None and dashes_in(column.unique().to_pylist()):
-            _count_words(found, key, column.filter(dash))
+        if dash is not None and dashes_in(call("unique", column).to_pylist()):
+            _count_words(found, key, call("filter", column, dash))
     rows = max((len(column) for column in kept.values()), default=0)
     usual = {word: found[word] for word in found if words.usual and word in (*MISSING, *DASHES)}
     return kept, (_note_of_words(usual, rows if rows != n_rows else None),) if usual else ()
@@ -110,7 +110,7 @@ def _are_among(column: Any, words: Sequence[str]) -> Any:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
     spelt = [f"{before}{word}{after}" for word in words for before in ("", " ") for after in ("", " ")]
-    hit = call("is_in", column, options=SetLookupOptions(pa.array(spelt, column.type), skip_nulls=True))
+    hit = call("is_in", column, options=SetLookupOptions(as_type(text_of(spelt), column.type), skip_nulls=True))
     return hit if filled(hit).any() else None
 
 
