@@ -125,6 +125,11 @@ EXACT = 2**53
 """Whole numbers up to here are the same as integers and as floats."""
 
 
+def is_number(text: str) -> bool:
+    """Whether a cell of text spells a plain number."""
+    return _plain.fullmatch(text) is not None
+
+
 def number_of(text: str) -> int | float | None:
     """The number a cell of text spells, whole ones as integers, infinity for one too large; None for no plain number.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from softcount.sources.arrow_columns import number_of
+from softcount.sources.arrow_columns import is_number, number_of
 
 ROWS = 5
 """Rows that must stand below the first line for anything to be told from them."""
@@ -49,7 +49,7 @@ def _is_alike(cell: str, column: Sequence[str]) -> bool | None:
     known = [below for below in column if below not in ("", "?", "NA")]
     if len(known) < ROWS or not cell:
         return None
-    if all(number_of(below) is not None for below in known):
+    if all(map(is_number, known)):
         return True if number_of(cell) is not None else None if cell in ("?", "NA") else False
     # A level stands in many rows; what comes but once says nothing.
     different = set(known)

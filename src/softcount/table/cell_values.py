@@ -85,45 +85,41 @@ def mask_words(
     Words with a blank before or after them are found too; the empty cell is no word. In the columns `spelt` a dash is a
     category; in others the note counts it.
     """
+    import pyarrow as pa
+
     if not words.dashes:
         return dict(columns), ()
     kept = {key: flat(column) for key, column in columns.items()}
+    lookups = {kind: _lookup(words, kind) for kind in (pa.string(), pa.large_string())}
     found: dict[str, dict[Key, int]] = {}
     for key, column in kept.items():
-        hit = _are_among(column, [word for word in words.missing if word])
-        if hit is not None:
-            kept[key] = call("if_else", hit, _nulls(column), column)
-            _count_words(found, key, call("filter", column, hit))
-        dash = None if key in spelt or not words.usual else _are_among(column, DASHES)
-        if dash is not None and dashes_in(call("unique", column).to_pylist()):
-            _count_words(found, key, call("filter", column, dash))
+        hit = call("is_in", column, options=lookups[column.type]) if column.type in lookups else None
+        if hit is None or not filled(hit).any():
+            continue
+        counts = {
+            each["values"]: each["counts"] for each in call("value_counts", call("filter", column, hit)).to_pylist()
+        }
+        dashes = set(counts) - {cell for cell in counts if cell.strip() in words.missing}
+        if dashes and (key in spelt or not words.usual or not dashes_in(call("unique", column).to_pylist())):
+            counts = {cell: count for cell, count in counts.items() if cell not in dashes}
+        for cell, count in counts.items():
+            by_column = found.setdefault(cell.strip(), {})
+            by_column[key] = by_column.get(key, 0) + count
+        if len(counts) > len(dashes & set(counts)):
+            where = call("is_in", column, options=_lookup(words, column.type, ())) if dashes else hit
+            kept[key] = call("if_else", where, pa.nulls(len(column), column.type), column)
     rows = max((len(column) for column in kept.values()), default=0)
     usual = {word: found[word] for word in found if words.usual and word in (*MISSING, *DASHES)}
     return kept, (_note_of_words(usual, rows if rows != n_rows else None),) if usual else ()
 
 
-def _are_among(column: Any, words: Sequence[str]) -> Any:
-    """Which cells of text are one of these words, a blank around it or not; None if none is."""
-    import pyarrow as pa
+def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any:
+    """What finds cells that are one of the words, or a dash, with a blank before or after them or not."""
     from pyarrow._compute import SetLookupOptions
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return None
-    spelt = [f"{before}{word}{after}" for word in words for before in ("", " ") for after in ("", " ")]
-    hit = call("is_in", column, options=SetLookupOptions(as_type(text_of(spelt), column.type), skip_nulls=True))
-    return hit if filled(hit).any() else None
-
-
-def _nulls(column: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.nulls(len(column), column.type)
-
-
-def _count_words(found: dict[str, dict[Key, int]], key: Key, cells: Any) -> None:
-    for each in call("value_counts", cells).to_pylist():
-        by_column = found.setdefault(each["values"].strip(), {})
-        by_column[key] = by_column.get(key, 0) + each["counts"]
+    wanted = dict.fromkeys((*filter(None, words.missing), *more))
+    spelt = [f"{before}{word}{after}" for word in wanted for before in ("", " ") for after in ("", " ")]
+    return SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
 
 
 def _note_of_words(found: Mapping[str, Mapping[Key, int]], rows: int | None) -> str:

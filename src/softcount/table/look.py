@@ -27,7 +27,7 @@ from softcount.table.column_facts import (
     counted_rows,
     facts_of,
 )
-from softcount.table.column_plan import ColumnPlan, anchor_of, log_anchor_of
+from softcount.table.column_plan import NO_ANCHOR, ColumnPlan, anchor_of, log_anchor_of
 from softcount.table.find_form import NO_HABITS, CellHabits, decimal_mark
 from softcount.table.levels_or_numbers import MOST
 from softcount.table.number_kinds import IDENTIFIER_ROWS, Verdict, decide_numbers
@@ -131,7 +131,7 @@ def _with_decimal_mark(columns: Mapping[Key, Any], request: Request) -> Request:
         return request
     texts = {key: column for key, column in columns.items() if cell_type(column.type) is CellType.TEXT}
     cells = {key: _first_cells(column) for key, column in texts.items()}
-    mark = decimal_mark({key: some for key, some in cells.items() if any("," in cell for cell in some)})
+    mark = decimal_mark({key: some for key, some in cells.items() if "," in "".join(some)})
     return replace(request, habits=request.habits._replace(decimal=mark))
 
 
@@ -206,7 +206,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
         number_like=facts.values is not None,
         constant=facts.only,
         plain=anchor_of(values) if has_numbers else None,  # type: ignore[arg-type]
-        logged=log_anchor_of(values) if has_numbers else log_anchor_of(np.zeros(0)),  # type: ignore[arg-type]
+        logged=log_anchor_of(values) if has_numbers and values.min() > 0 else NO_ANCHOR,  # type: ignore[union-attr, arg-type]
         extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is CellType.TEXT else extra,
     )
 
