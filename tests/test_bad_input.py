@@ -271,7 +271,11 @@ def test_a_numeric_target_that_begins_with_few_values_is_refused_after_the_pass(
     pd.DataFrame({"x": np.arange(200) % 7, "y": np.r_[np.zeros(100, int), np.arange(100)]}).to_csv(
         tmp_path / "t.csv", index=False
     )
-    refused(lambda: sc.NaiveBayes().fit(tmp_path / "t.csv", "y"), "column 'y' holds numbers", r"\(100 different whole numbers\),")
+    refused(
+        lambda: sc.NaiveBayes().fit(tmp_path / "t.csv", "y"),
+        "column 'y' holds numbers",
+        r"\(100 different whole numbers\),",
+    )
 
 
 def test_prices_with_a_currency_are_a_numeric_target(tmp_path):
@@ -301,13 +305,28 @@ def test_one_class_fits_and_is_noted():
     assert np.abs(np.array([model.explain(FRAME)[c].to_numpy() for c in ("size", "colour", "visits")])).max() == 0
 
 
-def test_missing_labels_are_counted_used_as_unlabelled_and_said():
+@pytest.mark.parametrize("weight", [None, 1.0])
+def test_rows_without_a_label_are_used_only_if_asked_for_and_counted_in_a_note(weight):
     gaps = LABELS.astype(object)
     gaps[:12] = None
-    for model in (naive().fit(FRAME, gaps), naive().fit(FRAME.assign(t=gaps), "t")):
-        assert any("12 rows without a label used as unlabelled" in note for note in model.notes_)
-        assert model.class_count_.sum() == pytest.approx(60.0)
+    said, rows = ("12 rows without a label not used. To learn", 48.0) if weight is None else ("12 rows without", 60.0)
+    for fit in (lambda model: model.fit(FRAME, gaps), lambda model: model.fit(FRAME.assign(t=gaps), "t")):
+        model = fit(naive(unlabelled_weight=weight))
+        assert any(said in note for note in model.notes_)
+        assert model.class_count_.sum() == pytest.approx(rows)
         assert model.classes_.tolist() == ["ripe", "sour"]
+
+
+def test_a_class_that_grows_by_unlabelled_rows_is_named_with_its_counts():
+    size = np.r_[np.zeros(40), np.ones(10), np.full(10, 1.01)]
+    labels = np.array(["grey"] * 40 + ["black"] * 10 + [None] * 10, dtype=object)
+    rows = pd.DataFrame({"size": size + np.random.default_rng(0).normal(0, 0.05, 60)})
+    notes = sc.NaiveBayes(unlabelled_weight=1).fit(rows, labels).notes_
+    assert any("class 'black' has 10 labelled rows and counts as 20 with the unlabelled ones" in x for x in notes)
+    assert sc.NaiveBayes().fit(rows, labels).class_count_.tolist() == [10.0, 40.0]
+    assert sc.Classifier().fit(rows, labels).class_count_.tolist() == [10.0, 40.0]
+    documents = sc.NaiveBayes(kinds="text").fit(["red dog", "blue cat", "red dog"], ["a", "b", None])
+    assert documents.class_count_.sum() == pytest.approx(3.0)
 
 
 def test_labels_of_the_wrong_shape_are_refused():

@@ -29,6 +29,40 @@ def test_reordered_and_extra_columns_change_nothing():
     np.testing.assert_array_equal(model.predict_proba(FRAME.assign(extra="x")), expected)
 
 
+@pytest.mark.parametrize("model", [sc.KernelDensity(), sc.KMeans(2)], ids=str)
+def test_columns_in_another_order_are_matched_by_name(model):
+    rows = FRAME[["size", "visits"]].astype(float)
+    model.fit(rows)
+    answer = model.score_samples if hasattr(model, "score_samples") else model.transform
+    for other in (rows[["visits", "size"]], pl.from_pandas(rows)[["visits", "size"]]):
+        np.testing.assert_array_equal(answer(other), answer(rows))
+
+
+FITTED = [
+    sc.NaiveBayes().fit(FRAME, LABELS), sc.BayesNet().fit(FRAME, LABELS), sc.KernelDensity().fit(ARRAY),
+    sc.MarkovChain().fit(["abc", "abb"]), sc.BagOfWords().fit(["red dog", "dog house"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda model: type(model).__name__)
+def test_what_is_no_model_of_the_kind_is_not_merged(model):
+    name = type(model).__name__
+    for other in ("x", None, sc.Histogram()):
+        refused(lambda other=other: model.merge(other), f"merged with another fitted {name}, not with")
+
+
+def test_dir_works_before_the_fit_and_without_a_class():
+    for net in (sc.BayesNet(), sc.BayesNet("tan"), sc.BayesNet([("colour", "visits")]).fit(FRAME)):
+        assert {"fit", "predict"} <= set(dir(net))
+        assert not hasattr(net, "class_count_")
+
+
+def test_a_mixture_says_what_it_does_not_predict():
+    model = mixture().fit(FRAME)
+    refused(lambda: model.predict(FRAME, "size"), "component of each row", r"impute\(X\)", r"query\('size', given\)")
+    refused(lambda: model.query(["size", "colour"]), "several columns", "one at a time")
+
+
 def test_a_column_that_is_not_there_is_no_evidence_and_is_named():
     model = naive().fit(FRAME, LABELS)
     with pytest.warns(DataWarning, match=r"not in the table, taken as missing: 'size'"):

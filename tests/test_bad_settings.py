@@ -120,7 +120,7 @@ def test_a_setting_of_mixtures_that_means_nothing_is_refused_by_name(name, value
 
 BAD_FOR_CLASSES = {
     "class_prior": ["banana", -1.0, math.nan, [0.5, 0.6], [0.2, 0.3, 0.5], [math.nan, 1.0], ["a", "b"], {"ripe": 1.0}],
-    "unlabelled_weight": [-1.0, math.nan, math.inf, "half", None],
+    "unlabelled_weight": [-1.0, math.nan, math.inf, "half"],
 }
 
 

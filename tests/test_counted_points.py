@@ -380,8 +380,8 @@ def test_what_learns_from_known_classes_refuses_unknown_ones(example: Any) -> No
     with pytest.raises(sc.DataError, match="not for states to be found"):
         sc.HiddenMarkov(2, kinds=example.kinds).fit([table, table])
     with pytest.raises(sc.DataError, match="unlabelled_weight=0"):
-        sc.NaiveBayes(kinds=example.kinds).fit(table, hidden(names))
-    left = sc.NaiveBayes(kinds=example.kinds, unlabelled_weight=0).fit(table, hidden(names))
+        sc.NaiveBayes(kinds=example.kinds, unlabelled_weight=1).fit(table, hidden(names))
+    left = sc.NaiveBayes(kinds=example.kinds).fit(table, hidden(names))
     assert left.class_count_.sum() == len(names) - 1
 
 

@@ -156,4 +156,4 @@ def test_an_interrupt_ends_cross_validation() -> None:
     frame, labels = fruit()
     table = open_table(frame.assign(y=np.where(np.arange(60) % 3 == 0, None, labels)), target="y")
     with Threads(1) as threads, pytest.raises(KeyboardInterrupt):
-        cross_validate(table, Plan(target="y", watch=stopped), threads)
+        cross_validate(table, Plan(target="y", unlabelled_weight=1.0, watch=stopped), threads)

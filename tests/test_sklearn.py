@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
@@ -35,6 +37,8 @@ MORE = [
     sc.BayesNet("chow-liu", prior="bdeu"),
     sc.NaiveBayes(dependence="tan"),
 ]
+ELSEWHERE = {"AveragedStars", "BagOfWords", "Classifier", "KernelDensity"}
+"""Estimators that are checked next to their other tests."""
 
 
 def named(estimator):
@@ -49,6 +53,16 @@ def test_every_check_of_scikit_learn_passes(estimator):
     assert len(results) > 40
     skipped = {result["check_name"] for result in results if result["status"] != "passed"}
     assert skipped <= {"check_array_api_input"}  # scikit-learn runs it only where SCIPY_ARRAY_API is set
+
+
+def test_the_readme_lists_the_estimators_that_pass():
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    said = text[text.index("These estimators pass scikit-learn's") :]
+    listed = set(re.findall(r"`([A-Z]\w+)`", said[: said.index("One exception")]))
+    assert listed == {named(estimator) for estimator in [*ESTIMATORS, *MORE]} | ELSEWHERE
+    others = set(re.findall(r"`([A-Z]\w+)`", said[said.index("fails two checks") : said.index("do not apply")]))
+    public = {name for name in sc.__all__ if isinstance(getattr(sc, name), type)}
+    assert listed | others == {name for name in public if issubclass(getattr(sc, name), BaseEstimator)}
 
 
 def test_a_mixture_that_looks_for_its_size_passes_what_does_not_count_classes():
@@ -221,7 +235,7 @@ GAPS = {
 @pytest.mark.parametrize("kind", GAPS)
 def test_a_gap_in_the_labels_is_an_unlabelled_row(kind):
     known = np.arange(60) % 5 != 0
-    model = sc.NaiveBayes(kinds=KINDS).fit(FRAME, GAPS[kind](known))
+    model = sc.NaiveBayes(kinds=KINDS, unlabelled_weight=1.0).fit(FRAME, GAPS[kind](known))
     assert len(model.classes_) == 2
     assert model.class_count_.sum() == pytest.approx(60.0)
     assert any("12 rows without a label" in note for note in model.notes_)

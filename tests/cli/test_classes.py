@@ -284,7 +284,8 @@ def test_an_interrupted_search_saves_the_best_so_far_and_ends_with_130(classes, 
 def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, listening):
     lines = [(*line, "" if place % 3 else line[1]) for place, line in enumerate(rows())]
     write_table(tmp_path / "some.csv", lines, (*HEADER, "kind"))
-    words = ("fit", tmp_path / "some.csv", "--target", "kind", "--kind", "colour=ignore", "-o", tmp_path / "m.sc")
+    words = ("fit", tmp_path / "some.csv", "--target", "kind", "--kind", "colour=ignore")
+    words += ("--unlabelled-weight", "1", "-o", tmp_path / "m.sc")
     result = run(*words, code=130, watching=interrupting(3))
     assert "interrupted: the best so far is saved in" in result.stderr and "not tried on unseen rows" in result.stdout
 

@@ -78,7 +78,9 @@ def test_the_objective_of_naive_bayes_with_gaps_never_falls(example: Example) ->
         rows, names = data.draw(named(example))
         labels = hidden(names)
         labels[-1] = None
-        model = sc.NaiveBayes(kinds=example.kinds, estimate=how, max_iter=STEPS, tol=0.0, n_jobs=1)
+        model = sc.NaiveBayes(
+            kinds=example.kinds, estimate=how, unlabelled_weight=1.0, max_iter=STEPS, tol=0.0, n_jobs=1
+        )
         rises(model.fit(example.table(rows), labels), STEPS)
 
     law()
@@ -136,8 +138,8 @@ def test_one_step_with_gaps_matches_the_row_by_row_oracle(example: Example) -> N
         rows, names = data.draw(named(example))
         labels = [*hidden(names)[:-1], None]
         settings = {"kinds": example.kinds, "estimate": how, "tol": 0.0, "n_jobs": 1}
-        stay = sc.NaiveBayes(max_iter=0, **settings).fit(example.table(rows), labels).fitted_
-        step = sc.NaiveBayes(max_iter=1, **settings).fit(example.table(rows), labels).fitted_
+        stay = sc.NaiveBayes(max_iter=0, unlabelled_weight=1.0, **settings).fit(example.table(rows), labels).fitted_
+        step = sc.NaiveBayes(max_iter=1, unlabelled_weight=1.0, **settings).fit(example.table(rows), labels).fitted_
         assert step.n_iter == 1
         logs = joints(example, stay, rows)
         pinned = {"u": [1.0, 0.0], "v": [0.0, 1.0]}
@@ -217,7 +219,7 @@ def test_a_start_the_prior_rules_out_is_left_at_the_first_step() -> None:
 
 
 def test_a_level_only_unlabelled_rows_have_is_learned_under_ml() -> None:
-    model = sc.NaiveBayes(estimate="ml", kinds={"a": "categorical"})
+    model = sc.NaiveBayes(estimate="ml", kinds={"a": "categorical"}, unlabelled_weight=1.0)
     model.fit({"a": ["x", "y", "z", "x", "z", "y"]}, ["u", "v", None, "u", None, "v"])
     assert model.levels_["a"] == ["x", "y", "z"]
     assert model.params_["a"]["probability"][:, 2] @ model.class_prior_ == pytest.approx(2 / 6)

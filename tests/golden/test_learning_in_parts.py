@@ -187,7 +187,7 @@ def test_each_step_over_unknown_labels_is_the_one_by_hand(weight, steps):
 
 def test_where_em_stops_another_step_changes_nothing():
     frame, y = people()
-    model = sc.NaiveBayes(kinds=KINDS, tol=1e-12, max_iter=5000).fit(frame, gaps(y))
+    model = sc.NaiveBayes(kinds=KINDS, unlabelled_weight=1.0, tol=1e-12, max_iter=5000).fit(frame, gaps(y))
     assert any("60 rows without a label" in note for note in model.notes_)
     members = model.predict_proba(frame)
     known = np.array([label is not None for label in gaps(y)])
@@ -211,7 +211,9 @@ def test_an_unlabelled_weight_is_a_sample_weight():
     labels = gaps(y)
     weights = np.array([0.25 if label is None else 1.0 for label in labels])
     lighter = sc.NaiveBayes(kinds=KINDS, unlabelled_weight=0.25, max_iter=30, tol=0).fit(frame, labels)
-    weighted = sc.NaiveBayes(kinds=KINDS, max_iter=30, tol=0).fit(frame, labels, sample_weight=weights)
+    weighted = sc.NaiveBayes(kinds=KINDS, unlabelled_weight=1.0, max_iter=30, tol=0).fit(
+        frame, labels, sample_weight=weights
+    )
     same_model(lighter, weighted, frame)
 
 
@@ -222,7 +224,7 @@ def test_unlabelled_rows_help():
     X = rng.normal(size=(400, 2)) + 4 * truth[:, None]
     labels = [int(t) if i < 6 else None for i, t in enumerate(truth)]
     few = sc.NaiveBayes().fit(X[:6], truth[:6]).score(X, truth)
-    model = sc.NaiveBayes().fit(X, labels)
+    model = sc.NaiveBayes(unlabelled_weight=1.0).fit(X, labels)
     assert model.score(X, truth) >= max(few, 0.98)
     np.testing.assert_allclose(model.params_[0]["mean"], [0, 4], atol=0.3)
 

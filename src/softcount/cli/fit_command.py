@@ -62,8 +62,9 @@ sub-folder it is in, which is what to predict unless --target or --classes says 
 UTF-8, those that are not UTF-8 as Latin-1; binary files are left out. The options for text are for every column
 of text that the table has.
 
-With --target, rows whose target is missing are used as unlabelled rows. The model is also tried on rows
-it has not seen: in five folds unless --holdout or --folds says otherwise (--folds 0 skips that).
+With --target, rows whose target is missing are used only in tables of text, unless --unlabelled-weight says
+otherwise. The model is also tried on rows it has not seen: in five folds unless --holdout or --folds says
+otherwise (--folds 0 skips that).
 
 Naive Bayes of many rows of DuckDB or Postgres is counted inside the database and not tried on rows held out. Whatever
 needs the rows themselves (other models, --folds, --holdout, --calibrate) has them read out, and so has SQLite, which is
@@ -159,7 +160,7 @@ class FitCommand(options.HeadedCommand):
     "--unlabelled-weight",
     type=click.FloatRange(0),
     metavar="W",
-    help="What a row without a target counts beside one that has it.  [default: 1]",
+    help="Weight of a row without a target; EM learns from it if above 0.  [default: 1 in tables of text, else 0]",
 )
 @options.seed_option
 @click.option(

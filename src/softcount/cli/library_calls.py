@@ -477,7 +477,7 @@ def plan_of(request: FitRequest, asked: Declared, prior: float | str = 1.0, watc
         declared=asked,
         prior=prior if request.prior is None else request.prior,
         estimate=request.estimate,  # type: ignore[arg-type]  # one of the words that the option takes
-        unlabelled_weight=1.0 if request.unlabelled_weight is None else request.unlabelled_weight,
+        unlabelled_weight=request.unlabelled_weight,
         stop=Stop(accelerate=True),
         target=request.target,
         watch=watch,

@@ -50,7 +50,7 @@ class AveragedStars(NaiveBayes):
     ) -> None:
         inputs.keep_settings(self, locals())
 
-    estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, 1.0, 1000, 1e-8
+    estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, None, 1000, 1e-8
     calibration = dependence = weights = spill = engine = None
 
     def __sklearn_tags__(self) -> Any:

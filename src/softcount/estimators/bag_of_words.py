@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.bag_inputs import DocumentTally, check_settings, not_empty, pieces_of, reading_of
-from softcount.estimators.inputs import attribute, keep_settings
+from softcount.estimators.inputs import attribute, keep_settings, refuse_unlike
 from softcount.files.archive import naming
 from softcount.files.json_document import nested_document
 from softcount.files.text_part import reading_document
@@ -133,8 +133,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def merge(self, other: BagOfWords) -> BagOfWords:
         """A new transformer that has learned the documents of both."""
-        if not isinstance(other, BagOfWords):
-            raise DataError(f"a BagOfWords merges with another, not with {type(other).__name__}.")
+        refuse_unlike(self, other, BagOfWords)
         mine, theirs = (bag.get_params() | {"stop_words": reading_of(bag).stop_words} for bag in (self, other))
         unlike = [name for name in mine if name != "n_jobs" and mine[name] != theirs[name]]
         if unlike:

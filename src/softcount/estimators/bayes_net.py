@@ -241,9 +241,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
 
     def merge(self, other: BayesNet) -> Self:
         """A new network of both tables: their counts, added. Both have the same edges."""
-        if not isinstance(other, BayesNet):
-            raise DataError(f"a network is merged with another network, not with {type(other).__name__}.")
-        check_is_fitted(other, "fitted_")
+        inputs.refuse_unlike(self, other, BayesNet)
         refuse_hidden(self._fitted.net)
         merged = copy(self)
         return merged._joined(other.fitted_)
@@ -360,7 +358,11 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
     @property
     def nodes(self) -> list[Key]:
         """The names of all nodes."""
-        return list(self._fitted.net.graph.names) if hasattr(self, "fitted_") else list(graph_of(self.edges).names)
+        if hasattr(self, "fitted_"):
+            return list(self._fitted.net.graph.names)
+        if self.edges is None or (isinstance(self.edges, str) and self.edges in WORDS):
+            raise AttributeError("nodes: the edges are not known before the fit.")
+        return list(graph_of(self.edges).names)
 
     @property
     def edges_(self) -> list[tuple[Key, Key]]:
@@ -395,7 +397,9 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
     @property
     def class_count_(self) -> np.ndarray:
         """The weight of the rows of each class."""
-        return np.asarray(self._fitted.counts[self._of(None)].sum(axis=0))
+        if self._fitted.target is None:
+            raise AttributeError("class_count_: the network was learned without a class.")
+        return np.asarray(self._fitted.counts[self._fitted.target].sum(axis=0))
 
     def bic(self) -> float:
         """Of the rows it was learned from: twice the misfit plus what the parameters cost; smaller is better."""

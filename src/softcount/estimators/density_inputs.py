@@ -18,8 +18,8 @@ def cells_of(estimator: Any, X: Any, reset: bool) -> tuple[np.ndarray, bool]:
     if text_column(X) is not None:
         raise DataError(f"X is {len(X):,} texts, and a density needs numbers.")
     X = _unwrapped(X)
-    if not _is_plain(X):
-        least = int(reset)
+    if not is_plain(X):
+        X, least = X if reset else inputs.in_fitted_order(estimator, X), int(reset)
         cells = inputs.validated(estimator, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
         if not isinstance(cells, np.ndarray):
             raise DataError("sparse input is not supported, as a density needs every number: give X.toarray().")
@@ -37,7 +37,7 @@ def cells_of(estimator: Any, X: Any, reset: bool) -> tuple[np.ndarray, bool]:
     return column[:, None], True
 
 
-def _is_plain(X: Any) -> bool:
+def is_plain(X: Any) -> bool:
     """Whether X is one column and no table."""
     try:
         return np.ndim(X) == 1 if isinstance(X, (list, tuple)) else len(getattr(X, "shape", ())) == 1

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.errors import DataError, warn
 from softcount.estimators.result_frames import frame_library
@@ -71,6 +71,15 @@ def refuse_negative(name: str, value: Any) -> None:
         raise DataError(f"{name} must be 0 or more, not {value!r}.")
 
 
+def refuse_unlike(model: Any, other: Any, kind: type) -> None:
+    """Raise an error unless both are fitted models of a kind, to be merged."""
+    check_is_fitted(model)
+    if not isinstance(other, kind):
+        mine, theirs = type(model).__name__, other if isinstance(other, type) else type(other)
+        raise DataError(f"merge: a {mine} is merged with another fitted {kind.__name__}, not with {theirs.__name__}.")
+    check_is_fitted(other)
+
+
 def refuse_half_life(half_life: Any) -> None:
     """Raise where a half-life is not a number of rows."""
     number = isinstance(half_life, (int, float, np.number)) and not isinstance(half_life, bool)
@@ -112,6 +121,15 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
         raise DataError(say(str(error))) from None
     except TypeError as error:  # dates, missing values of pandas, and anything else that is no number
         raise CellTypeError(say(str(error))) from None
+
+
+def in_fitted_order(estimator: Any, X: Any) -> Any:
+    """A frame with the columns of the fit in another order, in theirs; anything else as it came."""
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None or list(columns) == list(names) or sorted(map(str, columns)) != sorted(names):
+        return X
+    return X[list(names)]
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:

@@ -253,6 +253,7 @@ def numbers_of(estimator: BaseEstimator, X: Any, threads: Threads, reset: bool) 
     if _is_foreign(X):
         return _foreign_numbers(estimator, X, threads, reset)
     how = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
+    X = X if reset else inputs.in_fitted_order(estimator, X)
     rows = inputs.validated(estimator, X, partial(_which_column, X), reset=reset, **how)
     if sparse.issparse(rows) and not rows.has_canonical_format:
         rows = rows.copy()

@@ -19,7 +19,7 @@ from softcount.densities.smoothing_kernels import named_kernel
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.density_inputs import cells_of, known_rows, refuse_outside
+from softcount.estimators.density_inputs import cells_of, is_plain, known_rows, refuse_outside
 from softcount.estimators.other_faces import KernelFace
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 
@@ -90,7 +90,12 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
-        """Take the rows and choose the bandwidth. `y` is not used."""
+        """Take the rows and choose the bandwidth. `y` is not used; beside a plain column it is refused."""
+        if y is not None and is_plain(X):
+            raise DataError(
+                "X is one column and y another, and a density takes no y. For a density of both: "
+                "fit(np.column_stack([X, y]))"
+            )
         rows = self._rows_of(X, sample_weight, reset=True)
         self._take(rows)
         self.bandwidth_  # noqa: B018  a bandwidth that cannot be chosen is an error of the fit
@@ -106,8 +111,7 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
 
     def merge(self, other: KernelDensity) -> KernelDensity:
         """A density of the rows of both, with the settings of this one."""
-        check_is_fitted(self, "rows_")
-        check_is_fitted(other, "rows_")
+        inputs.refuse_unlike(self, other, KernelDensity)
         if other.n_features_in_ != self.n_features_in_:
             raise DataError(
                 f"densities of {self.n_features_in_} and of {other.n_features_in_} columns cannot be merged."

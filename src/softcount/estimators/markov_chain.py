@@ -131,8 +131,7 @@ class MarkovChain(ChainFace, ChainReports, Reporting, BaseEstimator):  # type: i
 
     def merge(self, other: MarkovChain) -> MarkovChain:
         """A new chain of both: their counts, added."""
-        check_is_fitted(self, "counts_")
-        check_is_fitted(other, "counts_")
+        inputs.refuse_unlike(self, other, MarkovChain)
         for name, mine, theirs in (("order", self.order_, other.order_), ("ends", self.ends, other.ends)):
             if mine != theirs:
                 raise DataError(f"the chains differ in {name}: {mine!r} and {theirs!r}. Fit both with the same.")

@@ -234,8 +234,16 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     # -- answers
 
     @row_by_row
-    def predict(self, X: Any) -> np.ndarray:
-        """The likeliest component of each row: the class that y named, or its number from 0 where it has no name."""
+    def predict(self, X: Any, of: Any = None) -> np.ndarray:
+        """The likeliest component of each row: the class that y named, or its number from 0 where it has no name.
+
+        Other models predict the node or column `of`; a mixture refuses one.
+        """
+        if of is not None:
+            raise DataError(
+                f"predict(X, {of!r}): a mixture predicts the component of each row. To complete a column: impute(X). "
+                f"Its distribution given others: query({of!r}, given)"
+            )
         best = np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
         return best if self.fitted_.named is None else inputs.class_array(self.fitted_.names)[best]
 

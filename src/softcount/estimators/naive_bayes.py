@@ -72,8 +72,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     """Naive Bayes: columns of any kind, independent given the class.
 
     `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
-    column of `X`, and its unknown labels (None, NaN) are learned from as unlabelled rows. Missing cells are no
-    evidence. `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
+    column of `X`. Rows without a label (None, NaN) count `unlabelled_weight`: EM learns from them if it is above 0. By
+    default it is 1 in tables of text and 0 in others, and a note counts such rows. Missing cells are no evidence.
+    `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
     documents; a folder with a sub-folder for each class needs neither `kinds` nor `y`.
 
     `calibration` is "temperature" (one number that makes all answers less sure, or surer) or "isotonic" (a rising curve
@@ -113,7 +114,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         prior: Any = 1.0,
         estimate: str = "mean",
         class_prior: Any = None,
-        unlabelled_weight: float = 1.0,
+        unlabelled_weight: float | None = None,
         max_iter: int = 1000,
         tol: float = 1e-8,
         missing: Any = None,
@@ -215,9 +216,10 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        inputs.refuse_negative("unlabelled_weight", self.unlabelled_weight)
-        if not np.isfinite(self.unlabelled_weight):
-            raise DataError("unlabelled_weight must be finite.")
+        if self.unlabelled_weight is not None:
+            inputs.refuse_negative("unlabelled_weight", self.unlabelled_weight)
+            if not np.isfinite(self.unlabelled_weight):
+                raise DataError("unlabelled_weight must be finite.")
         if self.calibration is not None:
             check_method(self.calibration)
         check_dependence(self)
@@ -333,8 +335,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     def merge(self, other: NaiveBayes) -> NaiveBayes:
         """A new model of both tables: their counts, added."""
-        check_is_fitted(self, "fitted_")
-        check_is_fitted(other, "fitted_")
+        inputs.refuse_unlike(self, other, NaiveBayes)
         merged = type(self)(**self.get_params(deep=False))
         if self.network_ is not None and other.network_ is not None:
             return merged._keep_network(self.network_.merge(other.network_))

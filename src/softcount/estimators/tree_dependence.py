@@ -39,7 +39,7 @@ def check_dependence(estimator: Any) -> None:
         raise DataError(f"dependence={estimator.dependence!r} is not known. Use None or 'tan'.")
     if estimator.dependence is not None and (estimator.calibration is not None or estimator.class_prior is not None):
         raise DataError(f"dependence={estimator.dependence!r} goes with neither calibration nor class_prior yet.")
-    if estimator.dependence is not None and estimator.unlabelled_weight != 1:
+    if estimator.dependence is not None and estimator.unlabelled_weight not in (None, 1):
         raise DataError(f"dependence={estimator.dependence!r} takes no unlabelled_weight; give rows a sample_weight.")
 
 

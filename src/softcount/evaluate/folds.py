@@ -106,7 +106,7 @@ def fold_models(
     Of rows on other machines one pass counts all folds. Where something is hidden there is None: EM of every fold is
     for rows that are here. Rows of other machines are each in one fold, whatever they weigh.
     """
-    here = runner.keeps_rows
+    plan, here = plan.for_labels(table), runner.keeps_rows
     if here and split.repeats is None and split.units is None:
         split = with_repeats(split, table, runner)
     tally, settled, counted, rows = _tallied(table, plan, runner, split, classes)

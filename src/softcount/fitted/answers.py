@@ -233,6 +233,11 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     list of values.
     """
     said = _mapping(given)
+    if isinstance(of, list | set | dict):
+        raise DataError(
+            f"query: {of!r} are several columns, and this model answers for one at a time, or without `of` for each. "
+            "A BayesNet answers for several jointly."
+        )
     if of in said:
         raise DataError(f"{of!r} is both asked for and given.")
     known = given_of_leads(model.schema, said)

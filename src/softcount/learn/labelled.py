@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount import remedies
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.families import How, Hyper
@@ -42,7 +43,7 @@ from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, 
 from softcount.models.row_steps import preparing, tallying, weighing
 from softcount.run.base import Runner
 from softcount.run.rows import Rows
-from softcount.table import Table
+from softcount.table import Table, wording
 
 
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
@@ -64,6 +65,7 @@ class InfiniteSums(DataError):
 
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
+    plan = plan.for_labels(table)
     found = tallied_beside(table, plan, runner, classes, count_labelled)
     if not found.total.finite:
         raise InfiniteSums
@@ -73,7 +75,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         raise DataError(
             "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
         )
-    groups, weight = len(names), plan.unlabelled_weight
+    groups, weight, labelled = len(names), plan.unlabelled_weight, counts[ROOT]
     cells = cells_of(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
@@ -93,6 +95,8 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         reached, imagined = climb_labelled(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         notes.append(climb_note(hidden, reached))
+    if table.unknown_labels:
+        notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
     if plan.estimate == "predictive" or plan.how != plug(plan.how):
         params = estimated(model, counts, imagined)
     notes += state_notes(model, params, imagined, names)
@@ -102,6 +106,25 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         missing=absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
         **climb_facts(reached, plan, counts),
     )  # fmt: skip
+
+
+def _unlabelled_notes(
+    table: Table, weight: float | None, names: Sequence[Any], labelled: np.ndarray, counted: np.ndarray
+) -> list[str]:
+    """What became of rows without a label: that they are not used, or the class that grew most by them."""
+    if not weight:
+        use = remedies.setting("unlabelled_weight", 1)
+        rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
+        return [f"{rows} without a label not used. To learn from unlabelled rows by EM: {use}"]
+    grown = int(np.argmax(counted / np.maximum(labelled, 1.0)))
+    before, after = float(labelled[grown]), float(counted[grown])
+    if after <= 1.1 * before:
+        return []
+    leave = remedies.setting("unlabelled_weight", 0)
+    return [
+        f"class {wording.cell(names[grown])} has {before:,.0f} labelled rows and counts as {after:,.0f} with the "
+        f"unlabelled ones (to leave those out: {leave})."
+    ]
 
 
 def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:

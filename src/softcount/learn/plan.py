@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class Plan:
     prior: Any = 1.0
     estimate: How = "mean"
     class_prior: Any = None
-    unlabelled_weight: float = 1.0
+    unlabelled_weight: float | None = None  # what a row without a label counts; None: as `for_labels` decides
     stop: Stop = field(default_factory=Stop)
     target: Any = None
     watch: WatchStarts | None = None
@@ -53,6 +53,16 @@ class Plan:
     def __post_init__(self) -> None:
         if self.estimate not in HOWS:
             raise DataError(f"estimate={self.estimate!r} is not known. Use one of {', '.join(HOWS)}.")
+
+    def for_labels(self, table: Table) -> Plan:
+        """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.
+
+        Unlabelled documents help where few are labelled. In other tables labels are rarely missing at random: of
+        3,023 squirrels, 55 without a colour turned 103 black ones into 148.
+        """
+        if self.unlabelled_weight is not None:
+            return self
+        return replace(self, unlabelled_weight=float(table.has_texts or table.bag_width is not None))
 
     def watching(self, start: int = 1, of: int = 1) -> Watch | None:
         """What one climb tells of itself: the watch of all starts, told which this is."""

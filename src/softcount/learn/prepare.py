@@ -240,7 +240,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
         chunks = chunks.made(Step(f"{__name__}:drop_labels"))
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    cells, weight = EXACT_PASSES * cells_of(table), plan.unlabelled_weight
+    cells, weight = EXACT_PASSES * cells_of(table), 1.0
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
     refuse_unknown(model.leaves, "is not for classes to be found", "")
