@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
 from softcount.cli import main
+from softcount.serve import http_application, inference_protocol, request_guards, served_models
 from softcount.serve.inference_protocol import Asked
 from softcount.serve.request_guards import Limits, Patience
 from softcount.serve.served_models import ServedClasses, served
@@ -57,6 +58,7 @@ GOOD = tensor("sex", ["m", "f"], "BYTES")
         (body(tensor("height", [1.0])), "the model has no column 'height'. It has 'age', 'sex', 'deck'"),
         (body(GOOD, id=7), "`id` is a text"),
         (body(GOOD, outputs=["label"]), "`outputs` is a list"),
+        (body(GOOD, outputs=[{"name": "label"}] * 3), "output 'label' is asked for 3 times. Name every output once."),
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong_with_it(app, content, said):
@@ -95,6 +97,7 @@ def test_another_host_and_another_origin_are_refused(app):
         ({"host": "[::1"}, 421),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
         ({"origin": "http://localhost"}, 200),
         ({"host": "LOCALHOST:8000"}, 200),
     ):
@@ -109,6 +112,33 @@ def test_a_body_that_is_too_long_is_refused_and_one_that_just_fits_is_not(paths)
     for longer in (content + b" ", content * 20):
         response = infer(exact, "titanic", longer)
         assert response.status_code == 413 and "Send fewer rows" in response.json()["error"]
+
+
+def test_an_answer_of_too_many_cells_is_refused_with_the_rows_that_may_be_sent(app, monkeypatch):
+    monkeypatch.setattr(served_models, "MOST_CELLS", 10)
+    for route in ("infer", "explain"):
+        response = infer(app, "titanic", body(tensor("age", [1.0] * 4)), route)
+        assert response.status_code == 413 and "Send at most 3 rows at a time" in response.json()["error"]
+    assert infer(app, "titanic", body(tensor("age", [1.0] * 3))).status_code == 200
+
+
+def test_an_answer_in_parts_is_the_same(app, monkeypatch):
+    content = body(tensor("age", [float(age) for age in range(30)]), id="a")
+    whole = infer(app, "titanic", content)
+    monkeypatch.setattr(inference_protocol, "WRITTEN", 7)
+    assert infer(app, "titanic", content).content == whole.content and whole.json()["id"] == "a"
+
+
+def test_requests_beyond_what_the_server_holds_are_refused(paths, monkeypatch):
+    content = body(GOOD)
+    monkeypatch.setattr(request_guards, "HELD", 2)
+    monkeypatch.setattr(http_application, "HELD", 2)
+    app = app_of([paths["titanic"]], Limits(body=len(content)))
+    request = ("POST", "/v2/models/titanic/infer", content)
+    found = asked(app, *[request] * 8)
+    assert {response.status_code for response in found} == {200, 503}
+    assert all("Ask again" in response.json()["error"] for response in found if response.status_code == 503)
+    assert app.room.held == 0 and asked(app, request)[0].status_code == 200
 
 
 def test_compressed_bodies_are_refused(app):

@@ -18,7 +18,7 @@ from softcount.records import dataclass
 from softcount.run.base import workers
 from softcount.serve.inference_protocol import Answered, Asked, answer_body, asked_in
 from softcount.serve.refusals import Refused
-from softcount.serve.request_guards import Guard, Limits, Patience, refusal, whole_body
+from softcount.serve.request_guards import HELD, Guard, Limits, Patience, Room, refusal, whole_body
 from softcount.serve.served_models import ServedModel
 from softcount.serve.server_metrics import ServerMetrics
 from softcount.sources import wording
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 QUICK = 64 << 10
 """Bytes up to which a request is quick: it does not wait behind long ones."""
+
+MOST_LONG = 4
+"""Long requests that are worked on at a time: each takes up to some hundreds of MB."""
 
 Ask = Callable[[ServedModel, Asked, Patience], Answered]
 Answer = tuple[int, bytes]
@@ -45,7 +48,8 @@ class Served:
 
     def __post_init__(self) -> None:
         self.quick = ThreadPoolExecutor(max(2, workers(None)), "softcount-quick")
-        self.long = ThreadPoolExecutor(max(1, workers(None) - 1), "softcount-long")
+        self.long = ThreadPoolExecutor(min(MOST_LONG, max(1, workers(None) - 1)), "softcount-long")
+        self.room = Room(HELD * self.limits.body)
 
     def model(self, request: Request) -> ServedModel:
         """The model that the address names."""
@@ -60,16 +64,18 @@ class Served:
         from starlette.responses import Response
 
         model = self.model(request)
-        body = await whole_body(request, self.limits)
+        body = await whole_body(request, self.limits, self.room)
         lane = self.quick if len(body) <= QUICK else self.long
         patience = Patience(self.limits.working)
 
         def work() -> Answer:
             asked = asked_in(body)
+            model.refuse_large(asked)
             return asked.rows, answer_body(request.scope["model"], asked, ask(model, asked, patience))
 
         rows, found = await self._awaited(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
         self.metrics.add_rows(request.scope["model"], rows)
+        self.room.take(request.scope, len(found), refuse=False)  # until it is sent, others are refused
         return Response(found, media_type="application/json")
 
     async def _awaited(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
@@ -142,7 +148,7 @@ def application(served: Served, hosts: Collection[str]) -> Guard:
     routes += [Route(path, handler, methods=["POST"]) for path, handler in posted.items()]
     app = Starlette(routes=routes, exception_handlers={HTTPException: told})
     app.router.redirect_slashes = False
-    return Guard(app, hosts, served.limits, served.metrics)
+    return Guard(app, hosts, served.limits, served.metrics, served.room)
 
 
 def _questions(served: Served) -> dict[str, Handler]:

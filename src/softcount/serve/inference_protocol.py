@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,10 @@ from softcount.sources import wording
 
 BAD_REQUEST = 400
 LARGEST = 1.7976931348623157e308
+MOST_CELLS = 1_000_000
+"""Cells of a request as the model reads it, and of its answer: about 20 MB of JSON."""
+WRITTEN = 10_000
+"""Cells written as JSON at a time; other threads wait meanwhile. 249 MB at once blocked /v2/health/live for 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +88,20 @@ def answer_body(model: str, asked: Asked, answered: Answered) -> bytes:
         document["id"] = asked.id
     if answered.note:
         document["parameters"] = {"note": answered.note}
-    document["outputs"] = [_filled(*known[name], asked.rows) for name in wanted]
+    body = bytearray(_json(document)[:-1] + b',"outputs":[')
+    for place, name in enumerate(wanted):
+        tensor, cells = known[name]
+        shape = [asked.rows if size < 0 else size for size in tensor.shape]
+        head = {"name": name, "datatype": tensor.datatype, "shape": shape}
+        body += b"," * bool(place) + _json(head)[:-1] + b',"data":['
+        for start in range(0, len(cells), WRITTEN):
+            body += b"," * bool(start) + _json(cells[start : start + WRITTEN])[1:-1]
+        body += b"]}"
+    return bytes(body + b"]}")
+
+
+def _json(document: Any) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _filled(tensor: Tensor, cells: Sequence[Any], rows: int) -> dict[str, Any]:
-    shape = [rows if size < 0 else size for size in tensor.shape]
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": cells}
 
 
 def finite(number: float) -> float:
@@ -133,7 +145,11 @@ def _wanted(said: Any) -> list[str] | None:
         return None
     if not isinstance(said, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in said):
         raise _bad('`outputs` is a list of {"name": ...}; leave it out for all.')
-    return [x["name"] for x in said] or None
+    names = [x["name"] for x in said]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise _bad(f"output {wording.cell(name)} is asked for {times:,} times. Name every output once.")
+    return names or None
 
 
 def _column(tensor: Any, place: int) -> tuple[str, list[Any]]:

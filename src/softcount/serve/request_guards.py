@@ -25,14 +25,39 @@ DRAINED = 8
 """A body up to so many times too long is read to its end: who is still sending does not hear an answer."""
 
 
+HELD = 16
+"""Largest bodies that the server holds at a time, bodies and answers together: 128 MB by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest body, and the seconds that sending it, answering it, and reading the answer may take."""
+    """The largest body, and the seconds that sending it, answering it, and reading the answer may take.
+
+    Bodies and answers that are held at a time have `HELD` times the size of the largest body.
+    """
 
     body: int = 8 << 20
     sending: float = 10.0
     working: float = 30.0
     reading: float = 30.0
+
+
+class Room:
+    """Bytes of requests and answers that the server holds at a time; beyond, a request is refused."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    def take(self, scope: Any, size: int, refuse: bool = True) -> None:
+        """Hold more bytes for a request, if there is room."""
+        if refuse and self.held + size > self.most:
+            raise Refused(503, "the server holds as much as it can of other requests. Ask again in a moment.")
+        self.held += size
+        scope["held"] = scope.get("held", 0) + size
+
+    def leave(self, scope: Any) -> None:
+        """Hold nothing more for a request."""
+        self.held -= scope.pop("held", 0)
 
 
 class Patience(AtOnce):
@@ -57,8 +82,10 @@ class Patience(AtOnce):
 class Guard:
     """Around the whole application: the host that is asked for, the origin, the time, and a count of everything."""
 
-    def __init__(self, app: Any, hosts: Collection[str], limits: Limits, metrics: ServerMetrics) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(
+        self, app: Any, hosts: Collection[str], limits: Limits, metrics: ServerMetrics, room: Room | None = None
+    ) -> None:
+        self.app, self.metrics, self.room = app, metrics, room or Room(HELD * limits.body)
         self.hosts = {host.lower() for host in hosts}
         self.longest = limits.sending + limits.working + limits.reading
 
@@ -81,6 +108,7 @@ class Guard:
             pass  # who does not read the answer is not waited for: uvicorn ends the connection
         finally:
             self.metrics.under_way -= 1
+            self.room.leave(scope)
             route = getattr(scope.get("endpoint"), "__name__", "other")
             self.metrics.add(route, scope.get("model", ""), status, time.perf_counter() - began)
 
@@ -90,12 +118,20 @@ class Guard:
         if len(said) != 1 or not self._is_ours(host_in(said[0])):
             return Refused(421, "this server is not called so. Ask by a name that it was started with.")
         origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
-        if any(urlsplit(origin).netloc != said[0] for origin in origins):
+        if any(_netloc(origin) != said[0] for origin in origins):
             return Refused(403, "asked from a page of another origin.")
         return None
 
     def _is_ours(self, host: str) -> bool:
         return ANY in self.hosts or host in self.hosts
+
+
+def _netloc(origin: str) -> str | None:
+    """The host and port of an Origin header; None if it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def host_in(said: str) -> str:
@@ -115,12 +151,12 @@ def refusal(refused: Refused) -> Any:
     from starlette.responses import Response
 
     body = json.dumps({"error": str(refused)}).encode()
-    closing = {"connection": "close"} if refused.status in (408, 413, 421) else {}
+    closing = {"connection": "close"} if refused.status in (408, 413, 421, 503) else {}
     return Response(body, refused.status, closing, "application/json")
 
 
-async def whole_body(request: Request, limits: Limits) -> bytes:
-    """The body of a request, unless it is too long or too slow."""
+async def whole_body(request: Request, limits: Limits, room: Room) -> bytes:
+    """The body of a request, unless it is too long or too slow, or the server holds too many others."""
     from starlette.requests import ClientDisconnect
 
     headers = request.headers
@@ -135,6 +171,7 @@ async def whole_body(request: Request, limits: Limits) -> bytes:
             async for part in request.stream():
                 size += len(part)
                 if size <= limits.body:
+                    room.take(request.scope, len(part))
                     parts.append(part)
                 elif size > DRAINED * limits.body:
                     break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -20,7 +21,7 @@ from softcount.estimators.k_means import KMeans
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted_model import Fitted
 from softcount.run.base import Runner
-from softcount.serve.inference_protocol import Answered, Asked, Tensor, finite
+from softcount.serve.inference_protocol import MOST_CELLS, Answered, Asked, Tensor, finite
 from softcount.serve.refusals import Refused
 from softcount.sources import wording
 from softcount.table import Table
@@ -46,6 +47,17 @@ class ServedModel(ABC):
     def explain(self, asked: Asked, runner: Runner) -> Answered:
         """Why it says so."""
         raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
+
+    def refuse_large(self, asked: Asked) -> None:
+        """Raise an error if the rows have too many cells as the model reads them, or as it answers."""
+        answered = sum(math.prod(size for size in x.shape if size >= 0) for x in self.outputs if x.shape[0] < 0)
+        width = max(len(asked.cells), len(self.inputs), answered)
+        if asked.rows * width > MOST_CELLS:
+            raise Refused(
+                413,
+                f"{asked.rows:,} rows of up to {width:,} cells each are more than {MOST_CELLS:,} cells. "
+                f"Send at most {max(1, MOST_CELLS // width):,} rows at a time.",
+            )
 
     def metadata(self, name: str) -> dict[str, Any]:
         """What the protocol tells of a model."""
