@@ -336,6 +336,28 @@ def test_explanations_add_up_to_the_log_odds(estimate):
         np.testing.assert_allclose(total, odds, rtol=1e-12, atol=1e-12)
 
 
+def test_a_mixture_stays_in_the_range_of_its_columns(tmp_path):
+    """Never negative: from 0. An end that many rows share: up to there. Declared families are as they are."""
+    rng = np.random.default_rng(0)
+    months = np.minimum(rng.integers(0, 100, 300), 72).astype(float)
+    table = pd.DataFrame({"age": np.abs(rng.normal(20, 15, 300)), "months": months, "change": rng.normal(0, 1, 300)})
+    model = sc.Mixture(1, random_state=0).fit(table)
+    model.save(tmp_path / "m.sc")
+    for own in (model, sc.load(tmp_path / "m.sc")):
+        drawn = arrow(own.sample(2_000, random_state=0)).to_pandas()
+        assert drawn["age"].min() >= 0 and drawn["months"].min() >= 0 and drawn["months"].max() <= 72
+        assert drawn["change"].max() > table["change"].max()
+        age = own.query(of="age")
+        x = np.linspace(-5.0, 120.0, 20_001)
+        weight = np.trapezoid(age.pdf(x), x), np.trapezoid(age.pdf(x) * x, x), np.trapezoid(age.pdf(x) * x**2, x)
+        assert weight[0] == pytest.approx(1.0, abs=1e-3) and age.mean == pytest.approx(weight[1], abs=0.05)
+        assert age.variance == pytest.approx(weight[2] - weight[1] ** 2, rel=5e-3)
+        assert age.cdf(0.0) == 0.0 and age.quantile(0.001) > 0 and own.query(of="months").quantile(0.999) <= 72
+        assert drawn["age"].mean() == pytest.approx(age.mean, abs=4 * drawn["age"].std() / 2_000**0.5)
+    asked = sc.Mixture(1, kinds={"age": "normal"}, random_state=0).fit(table)
+    assert arrow(asked.sample(2_000, random_state=0)).to_pandas()["age"].min() < 0
+
+
 def test_explanations_of_clusters_add_up(mixture):
     total, odds = explained_odds(mixture, with_holes(people()[0]))
     np.testing.assert_allclose(total, odds, rtol=1e-12, atol=1e-12)

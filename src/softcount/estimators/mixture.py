@@ -390,6 +390,10 @@ class Mixture(BaseMixture):
     "weights" beside them; `fixed` holds parameters in that shape where they are. With `kinds="text"` documents in a
     list are sorted by what they are about.
 
+    `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
+    if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
+    `score_samples` is the log-density before the classes are truncated to that range.
+
     Rows that would not fit into memory are kept in a file while they are fitted, where temporary files are; `spill`
     names another folder, and is used whatever the size. `checkpoint` is a file in which a long fit writes down where it
     is; fitted again with the same data and options, it goes on from there to the same bits, and takes the file away.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ def _field(spec: Field) -> Document:
     more |= {} if spec.written is None else {"written": spec.written.document}
     more |= {"cells": spec.cells} if spec.cells else {}
     more |= {} if spec.derived is None else {"derived": _derived(spec.derived)}
+    more |= {} if spec.bounds is None else {"bounds": [x if np.isfinite(x) else None for x in spec.bounds]}
     return more | _points(spec.points) | {
         "key": plain(spec.key), "kind": spec.kind.value, "why": spec.why, "levels": _levels(spec.levels),
         "anchor": float(spec.anchor), "scale": float(spec.scale), "used": bool(spec.used), "wide": bool(spec.wide),
@@ -87,23 +88,9 @@ def _read_field(x: Document, arrays: Arrays) -> Field:
     if not isinstance(cells, str) or (cells and not is_named_type(cells)):
         raise ModelFileError(f"column {key!r} has cells of an unknown type: {cells!r}.")
     derived = None if x.get("derived") is None else _read_derived(x["derived"], key)
-    return Field(
-        key,
-        kind,
-        str(x["why"]),
-        known,
-        anchor,
-        scale,
-        used,
-        wide,
-        declared,
-        read,
-        points,
-        missing,
-        form,
-        cells,
-        derived,
-    )
+    bounds = None if x.get("bounds") is None else _read_bounds(x["bounds"], key)
+    found = Field(key, kind, str(x["why"]), known, anchor, scale, used, wide, declared, read, points, missing, form)
+    return replace(found, cells=cells, derived=derived, bounds=bounds)
 
 
 def _derived(rule: Derived) -> Document:
@@ -131,6 +118,14 @@ def _read_derived(x: Document, key: Key) -> Derived:
     if lead == key or not pairs or not all(isinstance(level, (str, int, float)) for pair in pairs for level in pair):
         raise ModelFileError(f"{what} makes no sense: {x!r}.")
     return Derived(lead, pairs)
+
+
+def _read_bounds(x: Any, key: Key) -> tuple[float, float]:
+    what = f"the bounds of column {key!r}"
+    low, high = (-np.inf if x[0] is None else number(x[0], what)), (np.inf if x[1] is None else number(x[1], what))
+    if len(x) != 2 or not low < high:
+        raise ModelFileError(f"{what} make no sense: {x!r}.")
+    return low, high
 
 
 def _read_form(x: Any, key: Key) -> CellForm:

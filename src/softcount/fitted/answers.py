@@ -11,7 +11,7 @@ import numpy as np
 from softcount import remedies
 from softcount.errors import DataError
 from softcount.families import Family, Params
-from softcount.fitted.conditional_draws import drawn_within
+from softcount.fitted.conditional_draws import drawn_inside
 from softcount.fitted.conditions import condition_of, density_logs
 from softcount.fitted.derived_columns import (
     LineAnswer,
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 CLASS = "(class)"
 COUNT = "(count)"
+LEAST_INSIDE = 1e-3
+"""The share of a normal that must lie within the bounds of its column for it to be truncated to them."""
 
 
 def labels_in(model: Fitted) -> dict[Key, str]:
@@ -64,33 +66,66 @@ def name_apart(model: Fitted, name: object) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """What is known of a numeric column: a mixture of its groups' distributions, and how its cells are `written`."""
+    """What is known of a numeric column: a mixture of its groups' distributions, and how its cells are `written`.
+
+    Normal distributions are truncated to the `bounds` of the column.
+    """
 
     weights: np.ndarray
     family: Family
     params: Params
     written: CellForm | None = None
+    bounds: tuple[float, float] | None = None
 
     __repr__ = answer_line
     _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
-        return float(self.weights @ self.family.moments(self.params)[0])
+        return float(self.weights @ self._moments[0])
 
     @property
     def variance(self) -> float:
-        means, variances = self.family.moments(self.params)
+        means, variances = self._moments
         return float(self.weights @ (variances + (means - self.weights @ means) ** 2))
+
+    @property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        means, variances = self.family.moments(self.params)
+        inside = self._inside
+        if inside is None or self.bounds is None:
+            return means, variances
+        sd, ends = np.sqrt(variances), np.array(self.bounds)[:, None]
+        z = (ends - means) / sd
+        heights = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) / (inside[1] - inside[0])
+        slopes = np.where(np.isfinite(z), z, 0.0) * heights
+        shift = heights[0] - heights[1]
+        return means + sd * shift, variances * np.maximum(1.0 + slopes[0] - slopes[1] - shift**2, 0.0)
+
+    @property
+    def _inside(self) -> np.ndarray | None:
+        """(2 x groups) the shares of each group below the bounds; None if it is not truncated."""
+        if self.bounds is None or self.family.name != "normal" or "freedom" in self.params:
+            return None
+        ends = np.stack([self.family.cdf(self.params, end) for end in self.bounds])
+        return ends if (ends[1] - ends[0] > LEAST_INSIDE).all() else None
 
     def pdf(self, x: Any) -> Any:
         """Density (or probability, for counts) at x."""
         values = np.atleast_1d(np.asarray(x, dtype=float))
-        density = np.exp(density_logs(self.family, self.params, values)) @ self.weights
-        return float(density[0]) if np.ndim(x) == 0 else density
+        density = np.exp(density_logs(self.family, self.params, values))
+        inside = self._inside
+        if inside is not None and self.bounds is not None:
+            there = (values >= self.bounds[0]) & (values <= self.bounds[1])
+            density = np.where(there[:, None], density / (inside[1] - inside[0]), 0.0)
+        found = density @ self.weights
+        return float(found[0]) if np.ndim(x) == 0 else found
 
     def cdf(self, x: float) -> float:
-        return float(self.weights @ self.family.cdf(self.params, float(x)))
+        below, inside = self.family.cdf(self.params, float(x)), self._inside
+        if inside is not None:
+            below = np.clip((below - inside[0]) / (inside[1] - inside[0]), 0.0, 1.0)
+        return float(self.weights @ below)
 
     def quantile(self, q: float) -> float:
         """The value below which a share q lies."""
@@ -295,7 +330,7 @@ def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
     place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
     weights, family, params = _mixed(model, leaf, place, rows)
     if levels is None:
-        return Answer(weights, family, params, model.schema[of].written)
+        return Answer(weights, family, params, model.schema[of].written, model.schema[of].bounds)
     shares = map(float, weights @ params["probability"])
     return dict(zip(levels_as_written(model.schema, of, levels), shares, strict=True))
 
@@ -336,7 +371,10 @@ def drawn(
     for leaf in model.model.leaves:
         draw = partial(_drawn_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
         own = {key: condition for key, condition in conditions.items() if key in leaf.columns}
-        columns |= drawn_within(draw, groups, {key: fits(model, key, own[key]) for key in own})
+        bounds = {
+            key: ends for key in leaf.columns if (ends := model.schema[key].bounds) is not None and key not in sure
+        }
+        columns |= drawn_inside(draw, groups, bounds, {key: fits(model, key, own[key]) for key in own})
     return columns, groups
 
 
@@ -418,6 +456,8 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                     model.refuse_impossible(chunk, joint, rows)
                     cells = cells_of_leaf(model, leaf, chunk)[rows]
                     values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
+                    if (bounds := model.schema[column].bounds) is not None:
+                        values = np.clip(values, *bounds)
                     found.setdefault(column, []).append((rows + chunk.start, values))
                     if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
                         own = weights[rows] @ _public(model, leaf)["probability"]

@@ -63,7 +63,8 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
     whole = family.whole_numbers and high - low < POINTS
     points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
     each = np.eye(fitted.n_groups)
-    heights = np.stack([np.asarray(Answer(one, family, params).pdf(points)) for one in each])
+    bounds = fitted.schema[column].bounds
+    heights = np.stack([np.asarray(Answer(one, family, params, bounds=bounds).pdf(points)) for one in each])
     return ColumnShape(column, None, points, heights, whole)
 
 
@@ -76,6 +77,6 @@ def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
         low, high = max(low - room, known.quantiles[0]), min(high + room, known.quantiles[-1])
     else:
         family, params, _ = marginal(fitted, column)
-        whole = Answer(fitted.shares, family, params)
+        whole = Answer(fitted.shares, family, params, bounds=fitted.schema[column].bounds)
         low, high = whole.quantile(TAIL), whole.quantile(1 - TAIL)
     return (low, high) if high > low else (low - 0.5, high + 0.5)

@@ -13,6 +13,9 @@ from softcount.table.schema import Key
 MOST_DRAWS = 20_000
 """How often a cell is drawn anew until it is as given."""
 
+TRIES = 100
+"""How often a cell beyond the range of its column is drawn anew, before it gets the end of the range."""
+
 Draw = Callable[[np.ndarray], dict[Key, Any]]
 Test = Callable[[Any], np.ndarray]
 """Which of the cells of a column are as given."""
@@ -34,6 +37,22 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
             "or a value."
         )
     return columns
+
+
+def drawn_inside(
+    draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
+) -> dict[Key, Any]:
+    """Columns that pass their tests and lie within the bounds of their columns, as far as 100 draws get there."""
+    columns = drawn_within(draw, groups, tests)
+    inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
+    for _ in range(TRIES):
+        beyond = [(columns[key] < low) | (columns[key] > high) for key, (low, high) in inside.items()]
+        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else ()
+        if not len(left):
+            return columns
+        for key, cells in drawn_within(draw, groups[left], tests).items():
+            _put(columns[key], left, cells)
+    return columns | {key: np.clip(columns[key], low, high) for key, (low, high) in inside.items()}
 
 
 def _put(column: Any, rows: np.ndarray, cells: Any) -> None:

@@ -64,7 +64,11 @@ class CorrelatedBlocks:
             for block, kind in self.blocks.items()
         }
         plan = replace(plan, declared=replace(plan.declared, families=plan.declared.families | families))
-        return prepare(before.table, plan, runner), plan
+        found, ranges = prepare(before.table, plan, runner), before.settled.schema.by_key
+        columns = (replace(x, bounds=ranges[x.key].bounds) for x in found.settled.schema.fields)
+        schema = replace(found.settled.schema, fields=tuple(columns))
+        model = found.one.with_leaves(found.one.leaves, schema=schema)
+        return replace(found, settled=replace(found.settled, schema=schema), one=model), plan
 
 
 def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:

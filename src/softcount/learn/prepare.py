@@ -26,13 +26,15 @@ from softcount.run.base import Runner, total
 from softcount.run.held_rows import HeldRows
 from softcount.run.rows import Rows, Step
 from softcount.table import Chunk, Settled, Table
-from softcount.table.schema import Schema
+from softcount.table.schema import Kind, Schema
 
 MIXTURE_FLOOR = 1e-6
 LABELLED_FLOOR = 1e-24
 """Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 EXACT_PASSES = 8
 """Passes over the table that a mixture makes once its starts have been raced, about."""
+SHARED_END, SHARED_ROWS = 0.02, 5
+"""The share of the rows, and the rows, that must have the least or the greatest number for the range to end there."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
 
@@ -239,6 +241,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     if table.sides.target is not None and table.unknown_labels == 0:
         chunks = chunks.made(Step(f"{__name__}:drop_labels"))
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
+    settled = replace(settled, schema=_with_bounds(settled.schema, chunks, plan))
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     cells, weight = EXACT_PASSES * cells_of(table), 1.0
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
@@ -266,6 +269,63 @@ def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -
     if isinstance(chunks, HeldRows):
         return chunks.here
     return [sketch(chunks, measures_of(model, schema), marked=table.bag_width is None).as_heavy_as_the_table()]
+
+
+def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
+    """The schema with the range of every column of numbers whose family nobody declared.
+
+    A column that is never negative begins at 0. An end that many rows share is an end of the range, as the 72 months
+    of the longest contracts are.
+    """
+    numbers = schema.stored("reals")
+    declared = {key for named in plan.declared.families for key in (named if isinstance(named, tuple) else (named,))}
+    free = {x.key for x in numbers if x.kind is Kind.REAL and not x.declared and x.key not in declared}
+    if plan.declared.everything is not None or not free:
+        return schema
+    ends: ColumnEnds = chunks.total(Step(f"{__name__}:find_ends"))
+    bounds = dict(zip((spec.key for spec in numbers), ends.bounds(), strict=True))
+    return replace(
+        schema, fields=tuple(replace(x, bounds=bounds[x.key]) if x.key in free else x for x in schema.fields)
+    )
+
+
+class ColumnEnds(NamedTuple):
+    """The least and the greatest number of every column, how many rows have each, and how many have any."""
+
+    least: np.ndarray
+    greatest: np.ndarray
+    at_least: np.ndarray
+    at_greatest: np.ndarray
+    rows: np.ndarray
+
+    def __add__(self, other: Any) -> ColumnEnds:
+        least, greatest = np.minimum(self.least, other.least), np.maximum(self.greatest, other.greatest)
+        sides = (self, other)
+        at_least = sum((x.least == least) * x.at_least for x in sides)
+        at_greatest = sum((x.greatest == greatest) * x.at_greatest for x in sides)
+        return ColumnEnds(least, greatest, np.asarray(at_least), np.asarray(at_greatest), self.rows + other.rows)
+
+    def bounds(self) -> list[tuple[float, float] | None]:
+        """The range of every column; None if it has no end."""
+        many = np.maximum(SHARED_END * self.rows, SHARED_ROWS)
+        low = np.where(self.at_least >= many, self.least, np.where(self.least >= 0, 0.0, -np.inf))
+        high = np.where(self.at_greatest >= many, self.greatest, np.inf)
+        pairs = zip(low.tolist(), high.tolist(), strict=True)
+        return [pair if pair[0] < pair[1] and np.isfinite(pair).any() else None for pair in pairs]
+
+
+def find_ends(_: None) -> Callable[[Chunk], ColumnEnds]:
+    """The ends of the columns of numbers of a chunk."""
+    return _ends
+
+
+def _ends(chunk: Chunk) -> ColumnEnds:
+    there = np.isfinite(chunk.reals) & (True if chunk.weights is None else chunk.weights[:, None] > 0)
+    least = np.where(there, chunk.reals, np.inf).min(axis=0, initial=np.inf)
+    greatest = np.where(there, chunk.reals, -np.inf).max(axis=0, initial=-np.inf)
+    weights = np.where(there, 1.0 if chunk.weights is None else chunk.weights[:, None], 0.0)
+    at_least, at_greatest = (np.where(chunk.reals == end, weights, 0.0).sum(axis=0) for end in (least, greatest))
+    return ColumnEnds(least, greatest, at_least, at_greatest, weights.sum(axis=0))
 
 
 def empty_notes(schema: Schema, chunks: Rows) -> list[str]:

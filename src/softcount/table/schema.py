@@ -130,6 +130,8 @@ class Field:
     written: CellForm | None = None
     cells: str = field(default="", compare=False)
     derived: Derived | None = field(default=None, compare=False)
+    bounds: tuple[float, float] | None = field(default=None, compare=False)
+    """Between which numbers are drawn and answered; None: anywhere that its density goes."""
 
     @property
     def whole(self) -> bool:
