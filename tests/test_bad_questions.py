@@ -152,7 +152,8 @@ def test_questions_about_columns_that_are_not_there_name_those_that_are():
         refused(lambda model=model: model.query("length"), "'length'", "size, colour, visits")
         refused(lambda model=model: model.query("size", {"length": 1}), "'length'", "size, colour, visits")
         refused(lambda model=model: model.sample(2, {"length": 1}), "'length'", "size, colour, visits")
-        refused(lambda model=model: model.posterior_["length"], "'length'", "size, colour, visits")
+    refused(lambda: naive().fit(FRAME, LABELS).posterior_["length"], "'length'", "size, colour, visits")
+    refused(lambda: mixture().fit(FRAME).posterior_given_memberships_["length"], "'length'", "size, colour, visits")
 
 
 def test_questions_that_cannot_be_answered_are_refused():

@@ -44,7 +44,7 @@ BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
 
 
 class Posteriors:
-    """`posterior_["column"]`: the posterior of that column's parameters in every group."""
+    """The posterior of the parameters in every group, by column: `posterior_["column"]`."""
 
     def __init__(self, fitted: Fitted) -> None:
         self._fitted = fitted
@@ -233,7 +233,11 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
 
     @property
     def posterior_(self) -> Posteriors:
-        """What is believed of the parameters, column by column."""
+        """The posterior of the parameters, column by column.
+
+        Rows without a label, and missing cells of a correlated block, count as if what EM expects of them were known:
+        intervals are then too narrow.
+        """
         return Posteriors(self.fitted_)
 
     notes_: list[str] = attribute("notes", "What the owner of the table wants to know.")

@@ -15,7 +15,7 @@ from sklearn.utils import ClassifierTags
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.fit_runner import climbs_logged, from_engine, runner_of
-from softcount.estimators.fitted_estimator import FittedEstimator
+from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.number_average import averaged_numbers, with_averages
@@ -321,6 +321,24 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         if self.fitted_.named is None:
             raise AttributeError("no labels were given, so the components have no names.")
         return inputs.class_array(self.fitted_.named)
+
+    @property
+    def posterior_given_memberships_(self) -> Posteriors:
+        """The posterior of the parameters if the memberships of the rows were known, column by column.
+
+        Memberships are estimated, so these intervals are too narrow if components overlap. With two normals and 200
+        rows, 95 % intervals contained a mean in 22 of 60 simulations if the means are 2 standard deviations apart, in
+        47 at 3, in 55 at 4 and in 59 at 6. For overlapping components, refit on bootstrap samples.
+        """
+        return Posteriors(self.fitted_)
+
+    @property
+    def posterior_(self) -> Posteriors:
+        """A mixture has none: `posterior_given_memberships_` is conditional on the memberships of the rows."""
+        raise AttributeError(
+            "the memberships of a mixture are estimated, so it has no posterior_. posterior_given_memberships_ treats "
+            "them as known: its intervals are too narrow if components overlap."
+        )
 
     log_likelihood_: float | None = attribute("log_likelihood", "The log-likelihood of the rows that were fitted.")
 
