@@ -150,7 +150,7 @@ def predict_node(
     with progress() as tell:
         table, rows = open_rows(fitted, data, form, node, tell)
         scores = np.asarray(sum(surprises(fitted, rows).values())) if anomaly else None
-        if fitted.is_number(node):
+        if fitted.is_number(node) or node in fitted.net.cuts:
             if decide != DecisionRequest():
                 raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})

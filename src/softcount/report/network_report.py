@@ -105,6 +105,8 @@ def monitors_of(fitted: FittedNet, told: Discretion) -> list[Monitor]:
     found = []
     for name in names:
         answer = answers[name]
+        if name in fitted.net.cuts:
+            answer = dict(zip(fitted.levels[name], answer.shares.tolist(), strict=True))
         if isinstance(answer, dict):
             ranked = (
                 sorted(answer.items(), key=lambda item: -item[1])
