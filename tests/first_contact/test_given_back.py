@@ -297,3 +297,12 @@ def test_the_shell_answers_for_columns_that_follow_from_others(tmp_path: Path) -
     assert {line["level"] for line in answer["levels"]} == {"de", "fr"}
     first = json.loads(run("query", tmp_path / "m.sc", "--of", "town", "--given", "country=fr", "--json"))["levels"]
     assert {line["level"]: line["probability"] for line in first}["lyon"] == 1.0
+
+
+def test_a_table_without_a_constant_column_is_imputed() -> None:
+    frame = repeating_frame()
+    model = softcount.Mixture(1, random_state=0).fit(frame)
+    fewer = frame[["town", "size"]].head(4).copy()
+    fewer.loc[0, "size"] = None
+    filled = model.impute(fewer)
+    assert not filled["size"].isna().any() and "unit" not in filled

@@ -45,7 +45,7 @@ def command(model: str, data: str | None, output: str | None, serve: bool, form:
     output = output or str(Path(model).with_suffix(".html"))
     if not serve:
         check_output(output, model, *([] if data is None else [data]))
-    page, predict = page_of(model, data, form)
+    page, predict = page_of(model, data, form, told=not serve)
     if serve:
         hand_out(page, predict)
         return
@@ -54,8 +54,11 @@ def command(model: str, data: str | None, output: str | None, serve: bool, form:
         inform(f"Wrote {output}. Open it in a browser.")
 
 
-def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePage, Predict | None]:
-    """The page of a model file, and what answers for `predict` where there is more to it than the page computes."""
+def page_of(model: str, data: str | None, form: InputFormat, told: bool = False) -> tuple[ExplorePage, Predict | None]:
+    """The page of a model file, and what answers for `predict` where there is more to it than the page computes.
+
+    With `told` the model that answers is named on standard error, as it is in the page.
+    """
     from softcount.cli import library_calls as library
     from softcount.cli.data_input import refuse_data
     from softcount.cli.named_columns import say_answering_model
@@ -76,7 +79,8 @@ def page_of(model: str, data: str | None, form: InputFormat) -> tuple[ExplorePag
         rows = None if data is None else library.open_like(classes, data, form)
         return explored(classes, model, rows, NOTE), None
     rows = None if data is None else library.open_like(fitted, data, form)
-    say_answering_model(fitted)
+    if told:
+        say_answering_model(fitted)
     if not isinstance(fitted, Fitted):
         return explored(fitted, model, rows), None
     from softcount.explore.asked_predictions import predictor

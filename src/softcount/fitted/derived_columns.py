@@ -222,9 +222,7 @@ def with_derived_fills(
     `shares` are the probabilities of levels in rows that lack them, for columns that others follow from.
     """
     found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
-    here = [
-        spec for spec in derived_fields(schema) if table.located.get(spec.key) is not None or spec.key in table.keys
-    ]
+    here = [spec for spec in derived_fields(schema) if spec.key in table.located]
     if here:
         read = _readable(schema, here)
         for task in open_table(table, schema=read, missing=schema.missing).tasks():
