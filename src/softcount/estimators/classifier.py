@@ -85,15 +85,10 @@ class Classifier(NaiveBayes):
         self._keep(self._decided(X, y, sample_weight))
         return self
 
-    def _with_dependence(self, fitted: Fitted, labelled: Table) -> Fitted:
-        """The model with the pairs of columns that depend on each other, of which naive Bayes knows nothing."""
-        from softcount.evaluate.dependent_columns import measure_dependence
-
-        return replace(fitted, dependent=measure_dependence(fitted, labelled)[1])
-
     def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """The fitted model with what tells its classes best, and a line on it."""
         from softcount.evaluate.decide import HowDecided, beside_plain, decided, no_pool, noted
+        from softcount.evaluate.dependent_columns import strong_pairs
         from softcount.evaluate.known_rows import known_rows
 
         fitted = self.fitted_
@@ -107,8 +102,8 @@ class Classifier(NaiveBayes):
         labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
         with Threads(self.n_jobs) as threads:
             rows = known_rows(fitted, labelled, threads, self.classes_.tolist())
-            fitted = self._with_dependence(fitted, labelled)
             fitted, held = decided(fitted, rows, threads, HowDecided(self.budget))
+            fitted = replace(fitted, dependent=strong_pairs(fitted, labelled))
             if held is None or fitted.pool is None:
                 return fitted
             plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())

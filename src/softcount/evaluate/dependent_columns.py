@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from softcount.table.schema import Field, Key
 
 MOST_CELLS = 1_000_000
 """Of tables with more cells pairs of columns are not looked at: that would take longer than the fit."""
+FEW_CELLS = 200_000
+"""Cells that are enough to find strong pairs."""
 MOST_COLUMNS = 100
 MOST_LEVELS = 64
 """Columns with more levels are left aside: of them chance alone shows much."""
@@ -61,6 +63,19 @@ def dependence_notes(fitted: Fitted, table: Table) -> list[str]:
     return measure_dependence(fitted, table)[0]
 
 
+def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
+    """The pairs of columns that depend on each other strongly within the classes, by rows evenly spaced.
+
+    None if there are too many columns to look at.
+    """
+    found = _coded(fitted, table, FEW_CELLS)
+    return None if found is None else _strong(_worth_saying(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
+
+
+def _strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentPairs:
+    return tuple((keys[x.a - 1], keys[x.b - 1], x.information) for x in worth if x.information >= STRONG)
+
+
 def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], DependentPairs | None]:
     """Notes on columns that depend on each other within the classes, and the pairs that do so strongly.
 
@@ -70,12 +85,13 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     found = _coded(fitted, table)
     if found is None:
         return [], None
-    keys, counting, apart, whole = found
-    worth = list(_worth_saying(dependent_pairs(counting, 0), fitted, keys))
-    strong = tuple((keys[x.a - 1], keys[x.b - 1], x.information) for x in worth if x.information >= STRONG)
+    keys, counting, apart, whole, some = found
+    # A pool says itself what it leaves out, so that only strong pairs are asked for: some rows show them.
+    pairing = counting if fitted.pool is None else some
+    worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
+    strong = _strong(worth, keys)
     if not whole:
         return [], strong
-    # A pool has members that mind such pairs, and says itself what it leaves out.
     pairs = [] if fitted.pool is not None else _pairs(worth, keys, counting)
     notes = [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
     return notes, strong
@@ -93,10 +109,13 @@ def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: Code
     return found
 
 
-def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts, set[Key], bool] | None:
+def _coded(
+    fitted: Fitted, table: Table, most: int | None = None
+) -> tuple[list[Key], CodeCounts, set[Key], bool, CodeCounts] | None:
     """Columns, counts of the class (node 0) and of them, and those whose numbers no two classes share a range of.
 
-    Last comes whether all rows were counted. None where pairs are too many, or there is none.
+    Then whether all rows were counted, and counts of some rows, evenly spaced. None where pairs are too many, or there
+    is none. With `most`, all is of rows evenly spaced, of so many cells.
     """
     texts = set(fitted.schema.texts)
     plain = [spec for spec in fitted.schema.used if spec.key not in texts]
@@ -111,13 +130,19 @@ def _coded(fitted: Fitted, table: Table) -> tuple[list[Key], CodeCounts, set[Key
         chunks.append(task())
     else:
         whole = True
-    labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])
-    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
-    codes = np.stack([labels, *(_codes(fitted, spec, chunks, weights) for spec in fields)], axis=1)
+    rows = sum(chunk.n_rows for chunk in chunks)
+    some_rows = slice(None, None, 1 if most is None else max(1, -(-rows * len(fields) // most)))
+    labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])[some_rows]
+    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])[some_rows]
+    cells = {spec.key: _cells(fitted, spec, chunks)[some_rows] for spec in fields}
+    codes = np.stack([labels, *(_codes(spec, cells[spec.key], weights) for spec in fields)], axis=1)
     sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
-    numeric = [spec for spec in fields if spec.kind.numeric]
-    apart = {spec.key for spec in numeric if _is_apart(_cells(fitted, spec, chunks), labels)}
-    return [spec.key for spec in fields], CodeCounts(codes, sizes, weights), apart, whole
+    numeric = [spec for spec in fields if spec.kind.numeric and most is None]
+    apart = {spec.key for spec in numeric if _is_apart(cells[spec.key], labels)}
+    step = -(-codes.size // FEW_CELLS)
+    counting = CodeCounts(codes, sizes, weights)
+    some = counting if step == 1 else CodeCounts(codes[::step], sizes, weights[::step])
+    return [spec.key for spec in fields], counting, apart, whole, some
 
 
 def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
@@ -160,9 +185,8 @@ def _cells(fitted: Fitted, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
     return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
 
 
-def _codes(fitted: Fitted, spec: Field, chunks: Sequence[Chunk], weights: np.ndarray) -> np.ndarray:
+def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """A column as numbers of levels, -1 where it is missing or has a level that the model does not know."""
-    cells = _cells(fitted, spec, chunks)
     if not spec.kind.numeric:
         own = cells.astype(np.int64)
         return np.where(own > len(spec.levels), 0, own) - 1

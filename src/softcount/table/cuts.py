@@ -70,6 +70,8 @@ class IntervalDensity:
         """
         if not len(values):
             return cls.without_rows(cuts)
+        order = np.lexsort((weights, values))  # so that the order of the rows changes no bit
+        values, weights = values[order], weights[order]
         low, high = float(values.min()) - 0.5 * whole, float(values.max()) + 0.5 * whole
         inner = np.diff(cuts).mean() if len(cuts) > 1 else max(high - low, 1.0)
         low = low if not len(cuts) or low < cuts[0] else cuts[0] - inner
