@@ -382,7 +382,7 @@ def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
         own = np.flatnonzero(own_class == label)
         found[own] = (np.random.default_rng(len(own)).permutation(len(own)) + shift) % folds
         shift += len(own)
-    return found[units]
+    return np.asarray(found[units])
 
 
 def _tested(training: Training) -> int:
@@ -440,8 +440,8 @@ def _held_out(training: Training, split: np.ndarray, until: float | None, folds:
     found = []
     for k, part in enumerate(parts):
         some = np.linspace(0, len(part.out) - 1, min(len(part.out), most)).astype(np.int64)
-        logs, members = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
-        found.append(Held(part.out, logs, members, part.out[some], _alone(part, some)))
+        logs, kept = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
+        found.append(Held(part.out, logs, kept, part.out[some], _alone(part, some)))
     return found
 
 
