@@ -56,7 +56,10 @@ def test_what_guessing_beats_is_what_rows_held_out_say(tmp_path: Path) -> None:
     frame = told(**{f"copy{n}": noise + n for n in range(30)})
     found, page = same_in_the_shell(frame, tmp_path)
     line = next(line for line in page.splitlines() if line.split()[:1] == ["log-loss"])
-    assert line.split()[1:] == [found[0].split("log-loss ")[1].split()[0], found[0].split("has ")[1].split(". ")[0]]
+    assert [line.split()[1], line.split()[-1]] == [
+        found[0].split("log-loss ")[1].split()[0],
+        found[0].split("has ")[1].split(". ")[0],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
     """Every figure beside that of the commonest class, after a line that says of which rows."""
     page.line(intro)
     spread = evaluation.log_loss_spread
-    of_folds = f" ± {number(spread, 2)}" if spread == spread else ""
+    of_folds = f" ± {number(spread, 2)}" if spread > 0 else ""
     rows = [
         ("accuracy", share(evaluation.accuracy), share(evaluation.baseline_accuracy)),
         ("balanced accuracy", share(evaluation.balanced_accuracy), share(evaluation.baseline_balanced_accuracy)),
