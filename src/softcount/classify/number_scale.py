@@ -36,7 +36,7 @@ class NumberScale:
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
         """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN where missing."""
-        return np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST)
+        return np.asarray(np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
 
     def some(self, columns: np.ndarray) -> NumberScale:
         """The scale of some of the numbers."""

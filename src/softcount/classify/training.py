@@ -118,7 +118,7 @@ class Training:
     def together(self) -> np.ndarray:
         """(columns x columns) nats that two columns tell of the classes together, beyond what each tells alone."""
         within, over = self.pairs.information()
-        return within - over
+        return np.asarray(within - over)
 
     @cached_property
     def synergy(self) -> dict[int, tuple[int, float]]:

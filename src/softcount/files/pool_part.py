@@ -78,9 +78,10 @@ def pool_from(document: Document, arrays: Arrays, schema: Schema, words: Sequenc
     weights, bias = finite_array(arrays, "pool/weights", (len(names),)), finite_array(arrays, "pool/bias", (classes,))
     if len(members) != len(names) or weights.min() < 0 or weights.max() > LARGEST:
         raise ModelFileError("the weights of what tells its classes make no sense.")
-    losses = [float("nan") if loss is None else float(loss) for loss in document["losses"]]
+    held, plain = (float("nan") if loss is None else float(loss) for loss in document["losses"])
     sparse = _sparse(document, arrays, schema, len(words), classes)
-    return Pool(tuple(names), tuple(members), weights, bias, tuple(map(_tried, document["tried"])), *losses, sparse)
+    tried = tuple(map(_tried, document["tried"]))
+    return Pool(tuple(names), tuple(members), weights, bias, tried, held, plain, sparse)
 
 
 def _sparse(document: Document, arrays: Arrays, schema: Schema, texts: int, classes: int) -> SparseRows | None:

@@ -38,7 +38,7 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     at = np.unique(np.where(near, np.diff(distinct), -1.0).argmax(axis=1))
     low, high = distinct[at], distinct[at + 1]
     edges = low + (high - low) / 2
-    return np.where((low <= edges) & (edges < high), edges, low)
+    return np.asarray(np.where((low <= edges) & (edges < high), edges, low))
 
 
 PIECES = 8
