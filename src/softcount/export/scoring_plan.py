@@ -21,7 +21,7 @@ from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.table.cell_forms import CellForm, is_plain
 from softcount.table.names import labels
-from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema
+from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema, asked_words
 from softcount.text import Reading
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN")
@@ -159,13 +159,16 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
         raise refused(spec.key, f"holds {form.said}", "other programs read otherwise")
     if spec.kind is Kind.TEXT:
         return _text_input(schema, spec, name)
-    dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
-    words = dict.fromkeys(("", *map(str.strip, schema.missing), *spec.missing, *dashes))
-    marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
-    missing = tuple(dict.fromkeys((*words, *marks, *NOT_A_NUMBER)))
     levels = None if spec.kind.numeric else tuple(spec.levels)
-    missing = tuple(word for word in missing if levels is None or word not in levels)
-    return InputColumn(spec.key, name, missing, levels, spec.kind, valued, form)
+    dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
+    # Databases have real nulls: among categories the usual words are words, as in frames.
+    said = schema.missing if levels is None else asked_words(schema.missing)
+    words = dict.fromkeys(("", *map(str.strip, said), *spec.missing, *dashes))
+    marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
+    of_numbers = levels is None or not all(isinstance(level, str) for level in levels)
+    missing = dict.fromkeys((*words, *marks, *(NOT_A_NUMBER if of_numbers else ())))
+    kept = tuple(word for word in missing if levels is None or word not in levels)
+    return InputColumn(spec.key, name, kept, levels, spec.kind, valued, form)
 
 
 def _text_input(schema: Schema, spec: Field, name: str) -> InputColumn:
