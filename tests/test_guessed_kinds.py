@@ -174,3 +174,8 @@ def test_a_whole_weight_is_as_many_rows(columns: list[str]) -> None:
     rows = pd.concat([wide()[columns]] * 3)
     counted = rows.groupby(columns).size().reset_index(name="weight")
     assert guessed(rows) == guessed(counted, weight="weight")
+
+
+def test_a_fold_of_weight_zero_does_not_change_what_columns_are() -> None:
+    rows, held = wide(), (np.arange(240) % 5 > 0).astype(float)
+    assert guessed(rows, target="y", weights=held) == guessed(rows, target="y")

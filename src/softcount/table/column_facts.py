@@ -281,7 +281,7 @@ def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = Non
     alike = np.bincount(which, times).astype(np.float64)
     if alike @ (alike - 1.0) <= BY_CHANCE * _equal_by_chance(read, first, times) * total * (total - 1.0):
         return None if weights is None else np.repeat(np.arange(len(key)), times)
-    return np.sort(first[alike > 0])
+    return np.sort(first)
 
 
 def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np.ndarray) -> float:
@@ -306,11 +306,14 @@ def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np
 
 
 def _whole_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
-    """Weights as numbers of rows, or ones if they are not whole."""
+    """Weights as numbers of rows, at least 1: a row of weight 0, as of a fold held out, tells what its columns are.
+
+    Ones if weights are not whole.
+    """
     if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
         whole = weights.astype(np.int64)
         if (whole == weights).all():
-            return whole
+            return np.maximum(whole, 1)
     return np.ones(rows, dtype=np.int64)
 
 
