@@ -94,6 +94,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a start beyond one": ({"hidden": {"h": 2}, "edges": "h>a", "init": {"h": [0.7, 0.7]}}, "sum to one"),
     "half an iteration": ({"max_iter": 1.5}, "max_iter"),
     "no starts": ({"n_init": 0}, "n_init"),
+    "a sample size that nothing uses": ({"equivalent_sample_size": 5.0}, "is for prior='bdeu'"),
     "a negative sample size": ({"equivalent_sample_size": -1.0}, "equivalent_sample_size"),
 }
 
@@ -412,7 +413,28 @@ def test_scores_are_of_known_classes():
         model.score(ROWS, [None, *ROWS["c"][1:]])
 
 
+@pytest.mark.parametrize(
+    ("edges", "setting", "said"),
+    [
+        ([("a", "c")], {"forbidden": [("a", "c")]}, "forbidden: the network has the edge from 'a' to 'c'"),
+        ([("a", "c")], {"required": [("b", "c")]}, "required: the network has no edge from 'b' to 'c'"),
+        ([("a", "c"), ("b", "c")], {"max_parents": 1}, "max_parents=1, but 'c' has 2 parents"),
+        ("chow-liu", {"max_parents": 0}, "max_parents=0, but"),
+    ],
+)
+def test_edges_that_break_a_setting_of_the_search_are_refused(edges, setting, said):
+    with pytest.raises(DataError, match=said):
+        sc.BayesNet(edges, **setting).fit(ROWS)
+
+
 # -- networks as priors and starts
+
+
+def test_a_fitted_network_as_prior_has_its_own_weight():
+    older = sc.BayesNet([("a", "c")]).fit(ROWS)
+    with pytest.raises(DataError, match="does not go with a fitted network as the prior"):
+        sc.BayesNet([("a", "c")], prior=older, equivalent_sample_size=50.0).fit(ROWS)
+    assert sc.BayesNet([("a", "c")], prior=older).fit(ROWS).nodes == ["a", "c"]
 
 
 def test_the_network_that_is_a_prior_may_name_parents_and_levels_in_another_order():

@@ -137,3 +137,8 @@ def test_a_family_without_a_slope_of_its_own_is_finished_by_differences() -> Non
 def test_what_does_not_go_with_it_is_refused() -> None:
     refused(lambda: mixture(finish="newton").fit(fruit()[0]), "newton", "lbfgs")
     refused(lambda: mixture(finish="lbfgs", assign="hard").fit(fruit()[0]), "lbfgs", "soft")
+
+
+def test_finishing_needs_a_tolerance() -> None:
+    with pytest.raises(sc.DataError, match="finish='lbfgs' needs a tolerance above 0"):
+        sc.Mixture(2, kinds="normal", finish="lbfgs", tol=0).fit(overlapping(60))

@@ -90,7 +90,7 @@ def test_some_classes_unknown():
     labels = [None if i % 3 == 0 else name for i, name in enumerate(table["c"])]
     table = table.assign(c=labels)
     how = {"estimate": "ml", "tol": 1e-14, "max_iter": 5000}
-    plain = sc.NaiveBayes(**how).fit(table, "c")
+    plain = sc.NaiveBayes(unlabelled_weight=1.0, **how).fit(table, "c")
     net = sc.BayesNet(star("c", LEVELS), **how).fit(table, "c")
     same_params(plain, net, LEVELS, 1e-6)
     np.testing.assert_allclose(net.predict_proba(table), plain.predict_proba(table), atol=1e-6)

@@ -148,6 +148,15 @@ def test_labels_are_a_start_only() -> None:
     assert (model.predict(x) == np.repeat([2, 0, 1], 60)).mean() > 0.98
 
 
+def test_labels_are_memberships_of_one() -> None:
+    x, labels = blobs(), np.repeat([2, 0, 1], 60)
+    labels[::10] = -1
+    members = np.where(labels[:, None] < 0, 1 / 3, np.eye(3)[labels])
+    settings = {"kinds": "normal", "max_iter": 1, "tol": 0}
+    by_labels, by_members = (sc.Mixture(3, init=start, **settings).fit(x) for start in (labels, members))
+    np.testing.assert_array_equal(by_labels.predict_proba(x), by_members.predict_proba(x))
+
+
 def test_labels_that_name_no_class_are_refused_with_their_row() -> None:
     labels = np.zeros(180)
     labels[4] = 3

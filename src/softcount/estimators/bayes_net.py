@@ -20,7 +20,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.kept_record import KeptRecord
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
-from softcount.estimators.net_priors import network_priors, prior_levels, start_of
+from softcount.estimators.net_priors import network_priors, other_network, prior_levels, start_of
 from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
@@ -39,6 +39,7 @@ from softcount.models.declared_net import DeclaredNet
 from softcount.models.net import Net
 from softcount.networks.dependence import Dependence
 from softcount.networks.elimination import cells_within
+from softcount.networks.graph import Graph
 from softcount.networks.network import Network
 from softcount.numerics.late_scipy import sparse
 from softcount.run.threads import Threads
@@ -106,8 +107,12 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         self._check_settings()
         table, target, classes = self._opened(X, y, sample_weight)
         structure = structure_of(self.edges, target, self._search_settings())
+        if structure.graph is not None:
+            self._refuse_other_edges(structure.graph)
         said = self._declared(table, target, classes, structure)
-        self._keep(self._learned(table, said))
+        fitted = self._learned(table, said)
+        self._refuse_other_edges(fitted.net.graph)
+        self._keep(fitted)
         self._rows = LearnedRows.of(table, table.source, {}, self._plan(said), None)
         return self
 
@@ -207,6 +212,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         inputs.refuse_fraction("n_init", self.n_init, 1)
         inputs.refuse_negative("tol", self.tol)
         inputs.refuse_negative("equivalent_sample_size", self.equivalent_sample_size)
+        self._refuse_idle_sample_size()
         inputs.refuse_jobs(self.n_jobs)
         cells_within(self.memory)
         if self.max_parents is not None:
@@ -214,6 +220,38 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
             if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != ("hidden", AUTO):
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
+
+    def _refuse_other_edges(self, graph: Graph) -> None:
+        """Raise an error if edges break `required`, `forbidden` or `max_parents`, which only a search obeys."""
+        there = set(graph.edges)
+        how = "These settings are for edges='search'."
+        for parent, child in graph_of(self.required).edges if self.required else ():
+            if (parent, child) not in there:
+                raise DataError(f"required: the network has no edge from {parent!r} to {child!r}. {how}")
+        for parent, child in pairs_of(self.forbidden):
+            if (parent, child) in there:
+                raise DataError(f"forbidden: the network has the edge from {parent!r} to {child!r}. {how}")
+        for child, parents in zip(graph.names, graph.parents, strict=True):
+            if self.max_parents is not None and len(parents) > self.max_parents:
+                raise DataError(f"max_parents={self.max_parents}, but {child!r} has {len(parents)} parents. {how}")
+
+    def _refuse_idle_sample_size(self) -> None:
+        """Raise an error if an equivalent sample size is set and nothing uses it."""
+        if self.equivalent_sample_size == 1.0 or self.criterion == "bdeu":
+            return
+        other = other_network(self.prior)
+        if other is not None and other.counted:
+            raise DataError(
+                f"equivalent_sample_size={self.equivalent_sample_size!r} does not go with a fitted network as the "
+                "prior: its own counts are the weight of the prior. Leave it out, or give a network that was read from "
+                "tables."
+            )
+        words = self.prior.values() if isinstance(self.prior, Mapping) else [self.prior]
+        if other is None and not any(isinstance(word, str) and word == "bdeu" for word in words):
+            raise DataError(
+                f"equivalent_sample_size={self.equivalent_sample_size!r} is for prior='bdeu', for a network as the "
+                "prior, or for a search by criterion='bdeu'. Leave it out, or set one of those."
+            )
 
     def _missing(self) -> tuple[str, ...]:
         return inputs.missing_words(self.missing)

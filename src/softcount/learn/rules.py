@@ -51,6 +51,11 @@ class Stop:
             raise DataError(f"assign={self.assign!r} is not known. Use one of {', '.join(map(repr, ASSIGNMENTS))}.")
         if self.finish not in (None, "lbfgs"):
             raise DataError(f"finish={self.finish!r} is not known. Use None or 'lbfgs'.")
+        if self.finish and self.tol == 0:
+            raise DataError(
+                f"finish={self.finish!r} needs a tolerance above 0: tol=0 takes exactly max_iter steps of EM and no "
+                "others. Use finish=None, or tol=1e-8."
+            )
         if self.finish and (self.assign != "soft" or self.half_steps):
             raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
 

@@ -13,7 +13,6 @@ from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.families import Params as Own
 from softcount.families.written import fixed_numbers
-from softcount.learn.start import mostly
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
 
@@ -126,7 +125,8 @@ def checked_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> 
     """Memberships as they were given, or those that a label for each row implies."""
     rows = sum(part.n_rows for part in ready)
     if init.ndim == 1:
-        return mostly(_checked_labels(init, rows, groups), groups)
+        labels = _checked_labels(init, rows, groups)
+        return np.where(labels[:, None] < 0, 1.0 / groups, np.eye(groups)[np.maximum(labels, 0)])
     if init.shape != (rows, groups):
         raise DataError(f"init: memberships must be {rows} rows x {groups} groups, not {init.shape}.")
     if not np.isfinite(init).all() or (init < 0).any() or np.abs(init.sum(axis=1) - 1).max() > 1e-6:
