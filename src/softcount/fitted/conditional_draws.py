@@ -47,7 +47,7 @@ def drawn_inside(
     inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
     for _ in range(TRIES):
         beyond = [(columns[key] < low) | (columns[key] > high) for key, (low, high) in inside.items()]
-        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else ()
+        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else np.zeros(0, dtype=np.intp)
         if not len(left):
             return columns
         for key, cells in drawn_within(draw, groups[left], tests).items():
