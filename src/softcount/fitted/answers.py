@@ -105,7 +105,7 @@ class Answer:
     @property
     def _inside(self) -> np.ndarray | None:
         """(2 x groups) the shares of each group below the bounds; None if it is not truncated."""
-        if self.bounds is None or self.family.name != "normal" or "freedom" in self.params:
+        if self.bounds is None or self.family.as_normal(self.params) is None:
             return None
         ends = np.stack([self.family.cdf(self.params, end) for end in self.bounds])
         return ends if (ends[1] - ends[0] > LEAST_INSIDE).all() else None

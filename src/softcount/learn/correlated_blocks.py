@@ -15,6 +15,7 @@ from softcount.learn.plan import Plan
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.repeated_columns import column_of, correlations, is_free
 from softcount.learn.sketch import Sketch
+from softcount.models.nodes import Node
 from softcount.networks.code_counts import CodeCounts
 from softcount.networks.dependence import dependent_pairs
 from softcount.records import dataclass
@@ -86,7 +87,13 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
 
 def has_missing_in_blocks(prepared: Prepared) -> bool:
     """Whether a block of correlated numbers has missing cells, each pattern of which EM works out by itself."""
-    return any(isinstance(x.family, Multinormal) and x.setting.blank is not None for x in prepared.one.leaves)
+    return bool(_worked_out_by_pattern(prepared))
+
+
+def _worked_out_by_pattern(prepared: Prepared) -> list[Node]:
+    """Blocks of numbers with missing cells."""
+    leaves = [leaf for leaf in prepared.one.leaves if leaf.setting.blank is not None]
+    return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
 
 
 def complete_in_blocks(prepared: Prepared) -> Sketch | None:
@@ -97,8 +104,7 @@ def complete_in_blocks(prepared: Prepared) -> Sketch | None:
     if not has_missing_in_blocks(prepared):
         return None
     rows, schema = prepared.sketch, prepared.settled.schema
-    blocks = [leaf for leaf in prepared.one.leaves if isinstance(leaf.family, Multinormal)]
-    slots = [schema.places[column].slot for leaf in blocks for column in leaf.columns]
+    slots = [schema.places[column].slot for leaf in _worked_out_by_pattern(prepared) for column in leaf.columns]
     missing = np.isnan(rows.chunk.reals[:, slots])
     whole = np.flatnonzero(~missing.any(axis=1))
     if 2 * len(whole) < len(missing) or len(np.unique(missing, axis=0)) > MOST_PATTERNS:

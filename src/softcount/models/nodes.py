@@ -367,7 +367,7 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
     """One node's hyperparameters; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
         prior = best_evidence(node, stats)
-    counted = isinstance(node.family, Categorical) or isinstance(prior, Dirichlet | Expert)
+    counted = per_level(node.family) or isinstance(prior, Dirichlet | Expert)
     if isinstance(prior, Distribution) and prior.by_group and not counted:
         raise DataError(
             f"column {node.key!r} is {node.family.name}; only categorical columns take a prior of each class. "
