@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -306,3 +307,12 @@ def test_a_table_without_a_constant_column_is_imputed() -> None:
     fewer.loc[0, "size"] = None
     filled = model.impute(fewer)
     assert not filled["size"].isna().any() and "unit" not in filled
+
+
+def test_a_target_is_spelt_as_in_its_file(tmp_path: Path) -> None:
+    rows = "".join(f"{place % 7}.5,{1 + place % 2}.0\n" for place in range(40))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    run("fit", tmp_path / "t.csv", "--target", "y", "--model", "naive-bayes", "-o", tmp_path / "m.sc")
+    for command in (["sample", tmp_path / "m.sc"], ["predict", tmp_path / "m.sc", tmp_path / "t.csv"]):
+        found = pd.read_csv(io.StringIO(run(*command)), dtype=str)
+        assert set(found["y" if "y" in found else "predicted"]) == {"1.0", "2.0"}

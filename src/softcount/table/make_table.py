@@ -17,6 +17,7 @@ from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
 from softcount.sources.frames import TEXT, text_column
 from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
 from softcount.sources.source import Source, refuse_empty
+from softcount.table.cell_forms import decimals_of
 from softcount.table.cell_values import MissingWords, mask_words, numbers
 from softcount.table.column_facts import Facts, Meant, cell_codes, facts_of
 from softcount.table.column_plan import ColumnPlan
@@ -259,6 +260,10 @@ def _sides(source: Source, request: Request, target: Any, weight: Any, labels: A
     return Sides(plan, floats, weight, codes, rows)
 
 
+SPELT_LABELS = 200
+"""Labels that say with how many decimals they are spelt."""
+
+
 def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnPlan, bool]:
     """How to read labels, and whether they are floats to their owner.
 
@@ -276,7 +281,8 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     if not declared and (cells is not CellType.TEXT or source.text_file):
         _refuse_numeric_target(facts_of(target, column, request.words, Meant(habits=request.habits)))
     spec = Field(target, Kind.CATEGORICAL, "target", wide=True, declared=declared)
-    return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT
+    spelt = numeric and source.text_file and decimals_of(column[:SPELT_LABELS].to_pylist()) > 0  # "1.0" in a text file
+    return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT or spelt
 
 
 def _refuse_numeric_target(facts: Facts) -> None:
