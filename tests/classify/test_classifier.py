@@ -471,6 +471,14 @@ def test_copies_are_reported_and_a_weight_is_a_repetition():
     assert any(note.startswith(said) for note in short.notes_)
 
 
+@pytest.mark.parametrize("rows", [8, 9])
+def test_few_distinct_rows_are_few_rows_whatever_they_weigh(rows):
+    frame, label, _ = noise(rows, WEIGHTS["all alike"])
+    model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=np.arange(rows) + 20.0)
+    assert model.pool_ is None
+    assert any("fewer than 10 rows have a label" in note for note in model.notes_)
+
+
 def counted_people():
     """Counts of independent people: cells of few discrete columns, in which both classes are met."""
     rng = np.random.default_rng(0)

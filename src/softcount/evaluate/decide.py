@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcount.classify.encoded_rows import column_keys, level_sizes, measured_count
+from softcount.classify.encoded_rows import GLANCED_AT, column_keys, level_sizes, measured_count
 from softcount.classify.pool import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
 from softcount.classify.training import Training
 from softcount.evaluate.known_rows import KnownRows, known_rows
@@ -19,6 +19,7 @@ from softcount.run.base import Runner
 from softcount.run.threads import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
+from softcount.table.repeated_rows import find_repeats, row_keys
 
 FEW_ROWS = 10
 """Labelled rows below which the textbook's model is taken without asking."""
@@ -51,7 +52,7 @@ def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
 
 def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
     """The model with what tells its classes best, and how rows held out were told; notes say what was left out."""
-    why = no_pool(fitted, int(times_written(given.weights).sum()))
+    why = no_pool(fitted, _labelled(given))
     if why is not None:
         return noted(fitted, why), None
     copies = given.rows.copies()
@@ -69,6 +70,17 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
     record = replace(fitted.record or FitRecord(), gains=held.gains)
     found = replace(fitted, pool=pool, notes=[*fitted.notes, *said], record=record)
     return found, _scored(held) if how.share is None else scored
+
+
+def _labelled(given: KnownRows) -> int:
+    """How many rows have a label, copies of a row counted once if there are few distinct rows."""
+    total = int(times_written(given.weights).sum())
+    blocks = (given.rows.numbers, given.rows.codes)
+    if given.rows.bags or len(np.unique(row_keys([block[:GLANCED_AT] for block in blocks]))) >= FEW_ROWS:
+        return total
+    counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(given.labels))
+    found = find_repeats(row_keys(blocks), given.labels, counts, blocks)
+    return found.rows - found.repeats if found.copies else total
 
 
 def _about_rows(held: HeldScores, weights: np.ndarray) -> list[str]:

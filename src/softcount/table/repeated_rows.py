@@ -90,6 +90,8 @@ def find_repeats(
     if repeats <= LEAST_SHARE * rows:
         return RepeatedRows(round(rows), round(repeats), copies=False)
     alike = np.bincount(groups, times)
+    if (alike > 0).sum() < 2:  # a single distinct row cannot be both learned from and held out
+        return RepeatedRows(round(rows), round(repeats), copies=False)
     others = np.maximum(alike - 1.0, 1.0)
     agreeing = np.bincount(pairs // classes, same * (same - 1.0), len(alike)) / others
     repeated = alike > 1
