@@ -116,7 +116,7 @@ def fold_models(
     by_fold = tally.counts[ROOT].reshape(groups, split.folds).sum(axis=0)
     if any(by_fold.sum() - by_fold[fold] <= 0 for fold in split.tested):
         return None
-    weight = plan.unlabelled_weight
+    weight = plan.unlabelled_weight or 0.0
     model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width, weight)
     hidden = what_is_hidden(table, model, plan)
     if hidden and rows is not None and not here:

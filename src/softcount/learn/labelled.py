@@ -75,7 +75,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         raise DataError(
             "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
         )
-    groups, weight, labelled = len(names), plan.unlabelled_weight, counts[ROOT]
+    groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
     cells = cells_of(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
@@ -109,7 +109,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
 
 
 def _unlabelled_notes(
-    table: Table, weight: float | None, names: Sequence[Any], labelled: np.ndarray, counted: np.ndarray
+    table: Table, weight: float, names: Sequence[Any], labelled: np.ndarray, counted: np.ndarray
 ) -> list[str]:
     """What became of rows without a label: that they are not used, or the class that grew most by them."""
     if not weight:
@@ -147,7 +147,7 @@ def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str, known: bool) -> N
 
 def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     """What is hidden that one pass cannot count, in words, or nothing: labels, or the first such column or block."""
-    if table.unknown_labels and plan.unlabelled_weight > 0:
+    if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
         return f"{table.unknown_labels:,} rows without a label used as unlabelled"
     for leaf in model.leaves:
         if not leaf.family.hidden(leaf.key, holes=True):
