@@ -507,7 +507,7 @@ def products(weight: Any, off: np.ndarray) -> np.ndarray:
 def _correlation(scatter: np.ndarray, rows: float) -> np.ndarray:
     """Correlations of that many rows and one more without any, so that no few rows make them singular."""
     d = len(scatter)
-    unit = np.sqrt(np.diagonal(scatter))
+    unit = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
     flat = unit <= 0
     safe = np.where(flat, 1.0, unit)
     alike = np.where(flat[:, None] | flat, np.eye(d), scatter / safe[:, None] / safe)
