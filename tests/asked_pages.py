@@ -46,4 +46,6 @@ def distribution(answer: Any, variable: dict[str, Any]) -> np.ndarray:
     """The library's answer by the page's levels or bars."""
     if isinstance(answer, dict):
         return np.array(list(answer.values()))
+    if variable["edges"] is None:  # the network discretises this number
+        return np.asarray(answer.shares)
     return np.diff([0.0, *(answer.cdf(edge) for edge in variable["edges"]), 1.0])

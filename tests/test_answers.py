@@ -425,6 +425,6 @@ def test_the_augmented_table_gives_the_expected_counts_back(mixture):
 def test_numbers_written_as_text_with_words_for_missing_are_filled_as_numbers(made: Any) -> None:
     cells = {"x": ["1.5", "?", "2.5", "9.5", "NA"], "c": ["a", "b", "?", "b", "a"]}
     table = made(cells)
-    filled = sc.Mixture(1).fit(table).impute(table)
+    filled = sc.Mixture(1, missing=["?", "NA"]).fit(table).impute(table)
     whole = [float(x) for x in filled["x"].to_pylist()] if made is pa.table else [float(x) for x in filled["x"]]
     assert whole[0] == 1.5 and whole[3] == 9.5 and whole[1] == pytest.approx(4.5) == whole[4]

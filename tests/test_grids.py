@@ -100,8 +100,8 @@ def test_the_map_is_what_refits_of_every_neighbourhood_say():
     rng = np.random.default_rng(0)
     y = np.array(["u", "v", "w"])[np.arange(60) % 3]
     X = rng.normal(np.outer(np.arange(60) % 3, rng.normal(size=12)), 2.0)
-    X[:, 5] = 7.0  # constant, so left out
     X[rng.random(X.shape) < 0.05] = np.nan
+    X[:, 5] = 7.0  # constant, so left out
     found = sc.neighbourhood_accuracy(X, y, (3, 4))
     folds, near = held_out_columns(sc.NaiveBayes(), X, y).folds, adjacency((3, 4)).toarray() > 0
     for place in range(12):

@@ -337,7 +337,7 @@ def test_columns_and_families_must_match_to_be_merged():
         model.merge(sc.NaiveBayes().fit(frame[["size", "colour"]], y))
     with pytest.raises(DataError, match=r"'visits' is normal in one model and poisson in the other"):
         model.merge(sc.NaiveBayes(kinds=KINDS | {"visits": "normal"}).fit(frame, y))
-    with pytest.raises(DataError, match="groups of two mixtures"):
+    with pytest.raises(DataError, match="not with Mixture"):
         model.merge(sc.Mixture(2, n_init=1).fit(frame))
     narrow, wide = (sc.NaiveBayes().fit(sparse.csr_matrix(np.ones((60, width))), y) for width in (3, 4))
     with pytest.raises(DataError, match="4 columns in one model and 3 in the other"):

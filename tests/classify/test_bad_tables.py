@@ -56,10 +56,3 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(what):
     work, said = REFUSED[what]
     with pytest.raises(DataError, match=said):
         work()
-
-
-def test_rows_without_a_number_to_predict_are_left_out_and_counted():
-    target = X[:, 0] + RNG.normal(size=40)
-    target[:3] = np.nan
-    found = sc.compare(X, target)
-    assert any("3" in note and "left out" in note for note in found.notes)

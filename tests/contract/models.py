@@ -30,7 +30,7 @@ def naive_bayes(kinds: Any, table: Any, names: Names, weights: Any = None, **own
 
 def with_gaps(kinds: Any, table: Any, names: Names, weights: Any = None, **own: Any) -> Any:
     """Every third label unknown, but for those of the first rows."""
-    model = sc.NaiveBayes(kinds=kinds, max_iter=STEPS, tol=0.0, **_settings(own))
+    model = sc.NaiveBayes(kinds=kinds, max_iter=STEPS, tol=0.0, unlabelled_weight=1.0, **_settings(own))
     return model.fit(table, hidden(names), sample_weight=weights)
 
 

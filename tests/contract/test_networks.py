@@ -255,7 +255,7 @@ def test_settings_of_a_network_come_back_from_a_file(tmp_path: Any) -> None:
     table = drawn(1, 60)
     settings = {
         "hidden": {"h": ["one", "two"]}, "cut": {"z": [0.0, 1.0]}, "prior": {"a": 2.0}, "max_parents": 2,
-        "required": [("a", "b")], "forbidden": [("b", "a")], "criterion": "bdeu", "kinds": {"k": "poisson"},
+        "required": [("h", "b")], "forbidden": [("b", "a")], "criterion": "bdeu", "kinds": {"k": "poisson"},
     }  # fmt: skip
     model = sc.BayesNet([("h", "a"), ("h", "b"), ("z", "a"), ("b", "k")], max_iter=3, n_init=1, **settings).fit(table)
     model.save(tmp_path / "net.sc")

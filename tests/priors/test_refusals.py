@@ -222,5 +222,5 @@ def test_a_column_takes_priors_by_group_in_any_order_of_levels_and_only_for_its_
     by_name = NaiveBayes(prior={"colour": named}).fit(rows, classes)
     np.testing.assert_array_equal(in_order.params_["colour"]["probability"], by_name.params_["colour"]["probability"])
     np.testing.assert_allclose(by_name.params_["colour"]["probability"][0], [1 / 39, 2 / 39, 36 / 39])
-    with pytest.raises(DataError, match=r"'colour' has 2 groups, but its Dirichlet prior is of shape \(3, 3\)"):
+    with pytest.raises(DataError, match=r"'colour' has 2 groups, but its prior counts are of shape \(3, 3\)"):
         NaiveBayes(prior={"colour": Dirichlet(np.ones((3, 3)))}).fit(rows, classes)

@@ -58,7 +58,7 @@ def test_rows_of_some_weight_are_in_one_fold(client: Any, files: str) -> None:
 
 def test_where_folds_would_take_em_nothing_is_said(client: Any, files: str) -> None:
     with DaskEngine(client) as engine:
-        assert cross_validate(open_table(files, target="told"), plan("told"), engine) is None
+        assert cross_validate(open_table(files, target="told"), plan("told", unlabelled_weight=1.0), engine) is None
 
 
 @pytest.mark.parametrize("most", [100_000, 700])

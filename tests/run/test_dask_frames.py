@@ -33,7 +33,7 @@ def learned() -> pd.DataFrame:
             "y": np.where(np.arange(ROWS) % 7 == 0, np.nan, rng.normal(size=ROWS)),
             "visits": rng.poisson(3, ROWS),
             "steps": pd.array(np.where(np.arange(ROWS) % 9 == 0, None, rng.poisson(40, ROWS)), dtype="Int64"),
-            "colour": rng.choice(["red", "green", "blue", "-"], ROWS),
+            "colour": rng.choice(["red", "green", "blue", None], ROWS),
             "price": [f"${cell:,.2f}" for cell in rng.gamma(2, 900, ROWS)],
             "when": pd.date_range("2020-01-01", periods=ROWS).strftime("%d.%m.%Y"),
             "kind": np.where(x + rng.normal(size=ROWS) > 0, "a", "b"),
@@ -49,7 +49,7 @@ def asked_about() -> pd.DataFrame:
     """Other rows: levels never met, a first partition of one row, a partition that lacks a whole column's cells."""
     rows = learned().sample(frac=1, random_state=1).set_axis(learned().index)
     rows.loc[rows.index[::11], "colour"] = "violet"
-    rows.loc[rows.index[90:], "price"] = "n/a"
+    rows.loc[rows.index[90:], "price"] = None
     rows.loc[rows.index[:1], ["x", "when"]] = None
     rows["beside"] = "kept"
     return rows

@@ -76,7 +76,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseRows:
+class PartialRows:
     """The scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
 
     `presence` is the share of each column in the evidence of a row, divided by the share that training rows have. A row
@@ -112,7 +112,7 @@ class Pool:
     tried: tuple[Tried, ...] = ()
     log_loss: float = float("nan")  # on rows held out
     plain: float = float("nan")  # that of naive Bayes as the textbook has it
-    sparse: SparseRows | None = None
+    sparse: PartialRows | None = None
 
     @property
     def together(self) -> list[str]:
@@ -219,7 +219,7 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     return replace(pool, sparse=_sparse_rows(pool, training)), scored
 
 
-def _sparse_rows(pool: Pool, training: Training) -> SparseRows:
+def _sparse_rows(pool: Pool, training: Training) -> PartialRows:
     """Naive Bayes of the discretised columns, and the share of each column in the evidence.
 
     A column has the weight that suits it alone, by leave-one-out counts. Columns repeat each other: all are multiplied
@@ -252,7 +252,7 @@ def _sparse_rows(pool: Pool, training: Training) -> SparseRows:
             start -= weight * member.scores(_no_cells(training))[0]
     tables = log_tables(training.tables, terms) * each[:, None]
     single = Additive(training.cuts, terms, training.scale, folded(np.vstack([start, tables])))
-    return SparseRows(single, information / (usual or information.sum()))
+    return PartialRows(single, information / (usual or information.sum()))
 
 
 def _no_cells(training: Training) -> EncodedRows:

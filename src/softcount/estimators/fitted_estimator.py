@@ -181,8 +181,9 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         that is not given is answered, by name.
         """
         check_is_fitted(self, "fitted_")
+        answer = query(self.fitted_, of, given)
         self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
-        return query(self.fitted_, of, given)
+        return answer
 
     @property
     def answering_model_(self) -> str:

@@ -75,11 +75,12 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
 def _labelled(given: KnownRows) -> int:
     """How many rows have a label, copies of a row counted once if there are few distinct rows."""
     total = int(times_written(given.weights).sum())
-    blocks = (given.rows.numbers, given.rows.codes)
-    if given.rows.bags or len(np.unique(row_keys([block[:GLANCED_AT] for block in blocks]))) >= FEW_ROWS:
+    blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
+    some = row_keys([block[:GLANCED_AT] for block in blocks], [bag[:GLANCED_AT] for bag in bags])
+    if len(np.unique(some)) >= FEW_ROWS:
         return total
     counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(given.labels))
-    found = find_repeats(row_keys(blocks), given.labels, counts, blocks)
+    found = find_repeats(row_keys(blocks, bags), given.labels, counts, blocks, bool(bags))
     return found.rows - found.repeats if found.copies else total
 
 

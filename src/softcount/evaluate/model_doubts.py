@@ -56,7 +56,7 @@ def _guessing(rows: np.ndarray) -> float:
 
 
 def class_notes(fitted: Fitted) -> list[str]:
-    """Classes of which there are too few rows, or as many as rows, or whose name means missing in a table."""
+    """Classes of which there are too few rows, or as many as rows, or whose name means missing in a text file."""
     rows, names = fitted.group_rows, fitted.names
     if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
         return [
@@ -78,7 +78,7 @@ def _unknown(fitted: Fitted) -> list[str]:
     if not words:
         return []
     named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
-    return [f"{named} a class here, and means missing in a table. If it does here, give None for it."]
+    return [f"{named} a class here, and means missing in a text file. If it means missing here, give None instead."]
 
 
 def _sized(names: Sequence[object], size: str, so: str) -> list[str]:

@@ -29,11 +29,22 @@ TERMS = 2_000
 """Whole numbers of a bar that are added up, at most."""
 
 
-def number_document(shares: np.ndarray, family: Family, params: Params, node: Node) -> dict[str, Any]:
-    """A number's bars, what every group says of each, and its density as a formula where it has one."""
-    edges = bar_edges(Answer(shares, family, params))
+def number_document(
+    shares: np.ndarray, family: Family, params: Params, node: Node, bounds: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """A number's bars, their log-probability in each group, and its density as a formula if it has one.
+
+    If the column has bounds, `inside` has the probability of each bar in each group truncated to them.
+    """
+    answer = Answer(shares, family, params, bounds=bounds)
+    edges = bar_edges(answer)
     found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
     found["logs"] = packed(log_shares(family, params, node.setting, edges))
+    if answer.truncated:
+        below = np.stack([answer.group_cdfs(edge) for edge in (-np.inf, *edges, np.inf)], axis=1)
+        found["inside"] = packed(np.diff(below, axis=1))
+    if bounds is not None:
+        found["bounds"] = [end if np.isfinite(end) else None for end in bounds]
     form = family.closed_form(params)
     return found if form is None else found | {"form": _packed_form(form)}
 

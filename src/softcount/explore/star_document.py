@@ -120,7 +120,7 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
         cells = nothing if levels is None else np.zeros(len(leaf.columns))
         family, params = leaf.family.conditional(own, leaf.setting, cells, place)
         if levels is None:
-            number = number_document(model.shares, family, params, leaf)
+            number = number_document(model.shares, family, params, leaf, model.schema[key].bounds)
             if len(leaf.columns) > 1:
                 number.pop("form", None)  # the block has it
             yield {"name": names[key]} | number

@@ -12,7 +12,7 @@ from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import column_keys, measured_count, number_count
 from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
 from softcount.classify.number_scale import LARGEST, NumberScale
-from softcount.classify.pool import SparseRows
+from softcount.classify.pool import PartialRows
 from softcount.classify.shrunk_block import ShrunkBlock
 from softcount.classify.terms import Terms
 from softcount.classify.training import FARTHEST
@@ -65,7 +65,7 @@ def pool_plan(model: Fitted) -> ScoringPlan:
     return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
 
 
-def _for_sparse_rows(columns: PoolColumns, sparse: SparseRows, terms: list[Formula]) -> list[Formula]:
+def _for_sparse_rows(columns: PoolColumns, sparse: PartialRows, terms: list[Formula]) -> list[Formula]:
     """The terms of an ensemble by the share of the evidence that a row has, and the rest by single columns."""
     shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
     known = [_known(columns, sparse.member.cuts, place, own) for place, own in enumerate(shares) if own.any()]

@@ -11,7 +11,7 @@ from softcount.classify.cut_columns import CutColumns
 from softcount.classify.encoded_rows import level_sizes, number_count
 from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
-from softcount.classify.pool import Pool, SparseRows, Tried
+from softcount.classify.pool import PartialRows, Pool, Tried
 from softcount.classify.shared_weights import LARGEST
 from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
 from softcount.classify.star_tables import StarTables
@@ -84,7 +84,7 @@ def pool_from(document: Document, arrays: Arrays, schema: Schema, words: Sequenc
     return Pool(tuple(names), tuple(members), weights, bias, tried, held, plain, sparse)
 
 
-def _sparse(document: Document, arrays: Arrays, schema: Schema, texts: int, classes: int) -> SparseRows | None:
+def _sparse(document: Document, arrays: Arrays, schema: Schema, texts: int, classes: int) -> PartialRows | None:
     """The part that scores rows with few cells; files of an earlier version have none."""
     if "sparse" not in document:
         return None
@@ -92,7 +92,7 @@ def _sparse(document: Document, arrays: Arrays, schema: Schema, texts: int, clas
     presence = finite_array(arrays, "pool/presence", (len(member.cuts.sizes) + texts,))
     if not isinstance(member, Additive) or not member.by_column or (presence < 0).any():
         raise ModelFileError("what scores rows with few cells makes no sense.")
-    return SparseRows(member, presence)
+    return PartialRows(member, presence)
 
 
 def _tried(line: Any) -> Tried:

@@ -122,10 +122,17 @@ class Answer:
         return float(found[0]) if np.ndim(x) == 0 else found
 
     def cdf(self, x: float) -> float:
+        return float(self.weights @ self.group_cdfs(x))
+
+    def group_cdfs(self, x: float) -> np.ndarray:
+        """(groups) the share of each group at or below x."""
         below, inside = self.family.cdf(self.params, float(x)), self._inside
-        if inside is not None:
-            below = np.clip((below - inside[0]) / (inside[1] - inside[0]), 0.0, 1.0)
-        return float(self.weights @ below)
+        return below if inside is None else np.clip((below - inside[0]) / (inside[1] - inside[0]), 0.0, 1.0)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the groups are truncated to the bounds of the column."""
+        return self._inside is not None
 
     def quantile(self, q: float) -> float:
         """The value below which a share q lies."""

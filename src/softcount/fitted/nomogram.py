@@ -107,7 +107,8 @@ def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.nda
 
 def read_out(fitted: Fitted, row: Mapping[Key, Any], first: int, second: int) -> float:
     """The log-odds of two groups for a row, read column by column and added up."""
-    given = {key: [value] for key, value in row.items() if value is not None and value == value}
+    used = {spec.key for spec in fitted.schema.used}
+    given = {key: [value] for key, value in row.items() if key in used and value is not None and value == value}
     found = nomogram_of(fitted, given)
     assert found is not None
     return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))

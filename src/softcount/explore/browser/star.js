@@ -123,7 +123,7 @@ function readColumn(column, K) {
     return found;
   }
   found.size = found.logs.length / K;
-  found.probability = found.logs.map(Math.exp);
+  found.probability = column.inside ? unpacked(column.inside) : found.logs.map(Math.exp);
   found.form = readForm(column.form, K);
   return found;
 }
@@ -186,6 +186,8 @@ function onBar(column, value, K) {
   for (let k = 0; k < K; k++) found[k * column.size + bar] = 1;
   return found;
 }
+
+const LEAST_INSIDE = 1e-3; // share of each normal within the bounds of its column, from which on all are truncated
 
 // -- parts: a column by itself, or a block of columns that depend on each other within the classes
 
@@ -293,11 +295,19 @@ function normalPart(block, columns, K) {
     const column = columns[at];
     if (evidence[at + 1]) return onBar(column, evidence[at + 1].value, K);
     const found = new Float64Array(K * column.size);
-    for (let k = 0; k < K; k++) {
+    const [low, high] = column.bounds ?? [null, null];
+    const groups = Array.from({ length: K }, (_, k) => {
       const [mean, variance] = conditioned(evidence, k).of(block.columns.indexOf(at));
-      const z = column.edges.map((edge) => (edge - mean) / Math.sqrt(variance));
-      for (let c = 0; c < column.size; c++) found[k * column.size + c] = normalBetween(z[c - 1] ?? -Infinity, z[c] ?? Infinity);
-    }
+      const standard = (x) => (x - mean) / Math.sqrt(variance);
+      const ends = [low === null ? -Infinity : standard(low), high === null ? Infinity : standard(high)];
+      return { edges: column.edges.map(standard), ends, share: normalBetween(...ends) };
+    });
+    const truncated = groups.every(({ share }) => share > LEAST_INSIDE);
+    groups.forEach(({ edges, ends, share }, k) => {
+      const [first, last, whole] = truncated ? [...ends, share] : [-Infinity, Infinity, 1];
+      const z = [first, ...edges.map((x) => Math.min(Math.max(x, first), last)), last];
+      for (let c = 0; c < column.size; c++) found[k * column.size + c] = normalBetween(z[c], z[c + 1]) / whole;
+    });
     return found;
   }
   function top(k, evidence) {
