@@ -51,7 +51,9 @@ scale: install-spark
 	@echo "== beside MLlib, on few rows: make bench spark takes two million"
 	@$(WITH_SPARK) $(PY) -m benchmarks.spark 65536
 
+# Spark comes as source, and pip needs wheel to install it.
 install-spark: $(STAMP)
+	@$(PY) -m pip install --quiet --constraint constraints.txt wheel
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test,spark]"
 	@java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || $(PY) scripts/java_for_spark.py .venv/java
 
