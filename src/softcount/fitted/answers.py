@@ -192,21 +192,17 @@ class IntervalAnswer:
 
     @property
     def mean(self) -> float:
-        return float(self._bins @ self._middles)
+        return float(self.shares @ self.density.means / self.shares.sum())
 
     @property
     def variance(self) -> float:
-        widths = np.diff(self.density.bounds)
-        return float(self._bins @ ((self._middles - self.mean) ** 2 + widths**2 / 12))
+        widths, middles = np.diff(self.density.bounds), self.density.bounds[:-1] / 2 + self.density.bounds[1:] / 2
+        return float(self._bins @ ((middles - self._bins @ middles) ** 2 + widths**2 / 12))
 
     @property
     def _bins(self) -> np.ndarray:
         found = (self.shares[:, None] * self.density.shares).ravel()
         return np.asarray(found / found.sum())
-
-    @property
-    def _middles(self) -> np.ndarray:
-        return self.density.bounds[:-1] / 2 + self.density.bounds[1:] / 2
 
     def pdf(self, x: Any) -> Any:
         """Density at x; 0 outside the range seen."""
