@@ -80,9 +80,9 @@ def test_answers_stand_beside_their_rows(frame: Any, bayes: Any) -> None:
 def test_filled_rows_clusters_and_figures_are_those_of_one_machine(frame: Any, bayes: Any) -> None:
     rows = by_id(frame)
     filled, here = by_id(bayes.impute(frame)), bayes.impute(rows)
-    assert filled.column_names == here.column_names and filled["dose"].type == here["dose"].type == pa.float64()
+    assert filled.column_names == here.column_names and filled["dose"].type == here["dose"].type == pa.string()
     assert filled["colour"].to_pylist() == here["colour"].to_pylist()
-    np.testing.assert_allclose(filled["dose"], here["dose"], rtol=1e-13)
+    assert filled["dose"].to_pylist() == here["dose"].to_pylist()
     numbers = frame.select("id", "y", "visits")
     centres = sc.KMeans(3, random_state=0).fit(rows.select(["y", "visits"]))
     assert by_id(centres.predict(numbers))["predicted"].to_pylist() == centres.predict(rows).tolist()
