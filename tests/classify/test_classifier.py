@@ -237,6 +237,15 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
     assert failed
 
 
+def test_steps_that_scale_each_of_many_features_alone_reach_the_same_fit(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    expected = sc.Classifier(n_jobs=1).fit(X, y)
+    monkeypatch.setattr(conditional_fit, "MOST_TURNED", 0)
+    monkeypatch.setattr(np.linalg, "inv", None)  # it would take minutes of thousands of columns
+    found = sc.Classifier(n_jobs=1).fit(X, y)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=0.02)
+
+
 def test_numbers_that_say_nothing_alone_are_looked_at_in_pairs():
     rng = np.random.default_rng(6)
     X = rng.uniform(0, 2, (900, 3))
