@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 FEW_VALUES = 12
 """Different values up to which each number is an interval of its own."""
 REFINED = 2
-"""Times that rows are told apart by the rows that they share cells with."""
+"""Rounds of refinement: each distinguishes rows by the rows that they share cells with."""
 GLANCED_AT = 1024
 """Rows by which most columns are seen to be no copies."""
 
@@ -156,7 +156,7 @@ class EncodedRows:
         for _ in range(REFINED):
             rows = sum((mixed(own) for own in words), start.copy())
             for inverse, own in zip(cells, marks, strict=True):
-                column = mixed(own[inverse]).sum(dtype=np.uint64)  # columns that differ are told apart
+                column = mixed(own[inverse]).sum(dtype=np.uint64)  # columns with different cells get different keys
                 rows += mixed(own + column)[inverse]
             rows = mixed(rows)
             marks = [own + _sums(rows, inverse, len(own)) for inverse, own in zip(cells, marks, strict=True)]

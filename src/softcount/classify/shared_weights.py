@@ -159,7 +159,7 @@ class Weighing:
         return float(heavy @ cost), (heavy * share) @ features, curve
 
     def _of_several(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
-        """The same of more classes than two; a bias is of one class, so that its features are not written out."""
+        """Loss, slope and curvature of some rows, for more than two classes; a bias of one class needs no feature."""
         features, heavy = self.features[rows], self.heavy[rows]
         number = features.shape[2]
         shares, evidence = softmax_rows(features @ given[:number] + given[number:])

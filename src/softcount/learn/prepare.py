@@ -272,7 +272,7 @@ def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -
 
 
 def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
-    """The schema with the range of every column of numbers whose family nobody declared.
+    """The schema with the range of every numeric column whose kind is not declared.
 
     A column that is never negative begins at 0. An end that many rows share is an end of the range, as the 72 months
     of the longest contracts are.

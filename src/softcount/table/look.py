@@ -64,7 +64,7 @@ class Request:
     weights: np.ndarray | None = None
 
     def of_rows(self, rows: np.ndarray | None) -> Request:
-        """The same, of some of the rows."""
+        """The request for some of the rows: their classes."""
         if rows is None or self.groups is None:
             return self
         return replace(self, groups=self.groups[rows])
