@@ -87,13 +87,3 @@ def test_no_module_imports_itself_through_its_neighbours(package: str) -> None:
 
 def test_no_package_hides_a_public_name() -> None:
     assert not {path.parent.name for path in SOURCES.glob("*/__init__.py")} & set(softcount.__all__)
-
-
-def test_a_module_and_a_class_have_a_name_of_their_own() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in SOURCES.rglob("*.py"):
-        classes = [node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
-        modules = [] if path.stem in ("__init__", "__main__", "base") else [f"{path.stem}.py"]
-        for name in modules + classes:
-            homes.setdefault(name, []).append(str(path.relative_to(SOURCES)))
-    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
