@@ -34,7 +34,7 @@ is never narrower than the values are rounded."""
 @options.format_options()
 @options.seed_option
 @options.json_option
-def command(  # noqa: PLR0913 - one for each option
+def command(
     data: str,
     column: str,
     by: str | None,

@@ -44,7 +44,7 @@ standard errors."""
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Of a network, answer from N samples.")
 @click.option("--memory", metavar="SIZE", help="Of a network, what an exact answer may take, such as 2GB.")
 @options.json_option
-def command(  # noqa: PLR0913 - what can be asked for
+def command(
     model: str,
     of: tuple[str, ...],
     given: tuple[str, ...],

@@ -43,7 +43,7 @@ MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not); of a network,
 @options.seed_option
 @options.rows_output_option
 @options.json_option
-def command(  # noqa: PLR0913 - what can be asked for
+def command(
     model: str, n: int, length: int | None, given: tuple[str, ...], seed: int, output: str | None, json_wanted: bool
 ) -> None:
     """Draw N new rows from MODEL, as CSV."""

@@ -38,7 +38,7 @@ class AveragedStars(NaiveBayes):
     1.0
     """
 
-    def __init__(  # noqa: PLR0913 - one for each setting
+    def __init__(
         self,
         kinds: Any = None,
         prior: Any = 1.0,

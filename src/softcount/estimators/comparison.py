@@ -128,7 +128,7 @@ def compare(
 
 
 @interrupts_end()
-def compared(  # noqa: PLR0913 - as the public function, which nobody watches
+def compared(
     X: Any, y: Any, kinds: Mapping[Any, Any] | None, curve: bool, folds: int | None, seed: int, tell: Tell = keep_quiet
 ) -> Comparison:
     """The same, telling how far it is."""

@@ -98,7 +98,7 @@ class Deciding:
         return self._result(arrow_lines(lines))  # type: ignore[attr-defined]
 
     @needs_all_rows
-    def choose_threshold(  # noqa: PLR0913 - what can be asked for
+    def choose_threshold(
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
         sample_weight: Any = None,
     ) -> Threshold:  # fmt: skip

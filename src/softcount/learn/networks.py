@@ -54,7 +54,7 @@ def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: Gr
     return learned(model, ready, priors_of(model), plan, starts, runner, [*table.told, *settled.notes, *notes])
 
 
-def learned(  # noqa: PLR0913 - what a fit is made of
+def learned(
     model: GraphModel,
     ready: Sequence[Any],
     priors: Mapping[Any, Any],

@@ -35,7 +35,7 @@ class StateStarts:
     seed: Any = None
 
 
-def drawn_state_start(  # noqa: PLR0913 - what a start is drawn from
+def drawn_state_start(
     model: StateModel,
     imagined: Imagined,
     sketch: Sketch,
