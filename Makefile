@@ -16,14 +16,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tests scale install-spark bench docs lint clean moved
+.PHONY: help demo test tests scale install-spark bench docs lint size clean moved
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
 	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
 	@echo "make scale   the tests of Spark, which is installed for them, and a small table of times beside MLlib"
 	@echo "make tests   only the tests and doctests"
-	@echo "make lint    only ruff, mypy, import layers and seams"
+	@echo "make lint    only ruff, mypy, import layers, seams and size"
+	@echo "make size    how large the package is; fails if a figure rose above the committed one"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
 	@echo "make docs    the documentation as a site, in build/docs"
@@ -67,6 +68,11 @@ lint: $(STAMP)
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 	@echo "== seams"
 	@$(PY) scripts/check_seams.py
+	@$(MAKE) size
+
+size: $(STAMP)
+	@echo "== size"
+	@$(PY) scripts/size.py
 
 # In `make bench small kmeans` the words after bench are its parts, not things to make.
 ifeq (bench,$(firstword $(MAKECMDGOALS)))
