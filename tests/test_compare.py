@@ -114,17 +114,6 @@ def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: 
     assert np.isfinite(line["joint_log_loss"]) and line["log_loss"] < np.log(2)
 
 
-def test_the_hybrid_takes_levels_as_levels_whatever_a_part_of_the_rows_looks_like() -> None:
-    rng = np.random.default_rng(0)
-    visits = np.where(rng.random(200) < 0.4, 0, np.round(rng.lognormal(3, 1, 200), 1))
-    labels = (visits + 5 * rng.normal(size=200) > 5).astype(int)
-    schema = sc.NaiveBayes({"visits": "categorical"}).fit({"visits": visits}, labels).fitted_.schema
-    hybrid = next(x for x in rivals.rivals_of(schema, {}, 0) if x.name == "hybrid")
-    rows = rivals.RivalTable(pa.table({"visits": visits}), visits[:, None], 0, labels, ("visits",))
-    proba, _, _ = hybrid.proba(rows, rows)
-    assert np.isfinite(proba).all()
-
-
 def test_differences_are_paired_by_row() -> None:
     rng = np.random.default_rng(1)
     best, other = rng.exponential(size=200), rng.exponential(size=200) + 0.1

@@ -28,14 +28,13 @@ class Conditional:
     """Rows of known class: the loss of coefficients, its slope, and where it is least.
 
     Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
-    coefficients, summed over the classes, is added to the loss; or how far they are from those it draws `towards`.
+    coefficients, summed over the classes, is added to the loss.
     """
 
     features: Features
     labels: np.ndarray
     weights: np.ndarray
     classes: int
-    towards: np.ndarray | None = None  # (width x columns)
 
     @property
     def columns(self) -> int:
@@ -121,11 +120,6 @@ class Abreast:
         return np.concatenate([_padded(problem.weights, self.rows) for problem in self.problems])
 
     @cached_property
-    def towards(self) -> np.ndarray | None:
-        given = [problem.towards for problem in self.problems if problem.towards is not None]
-        return self.spread_out(given) if given else None
-
-    @cached_property
     def features(self) -> Features | StackedFeatures:
         """Those of all problems."""
         if len(self.problems) == 1:
@@ -139,7 +133,7 @@ class Abreast:
         rowwise = _binary if self.problems[0].classes == 2 else _several
         values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
-        own = coefficients[:, 1:] if self.towards is None else coefficients[:, 1:] - self.towards
+        own = coefficients[:, 1:]
         pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
         residuals = residuals.reshape(problems, -1, columns)
         slope = np.concatenate([residuals.sum(axis=1)[:, None], self._turned(residuals) + pull], axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from softcount.estimators import inputs
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.quadratic import Quadratic, quadratic_form
-from softcount.learn.plan import Plan
 from softcount.run.threads import Threads
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class LinearForms:
     n_jobs: int | None
     get_params: Callable[..., dict[str, Any]]
     _names: Callable[[], list[Any]]
-    _class_plan: Callable[[Any], Plan]
     _missing: Callable[[], Any]
     _keep: Callable[[Any], None]
 
@@ -55,17 +54,30 @@ class LinearForms:
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
         return quadratic_form(self.fitted_, first, second)
 
-    def to_logistic(
-        self, X: Any, y: Any, sample_weight: Any = None, penalty: float | None = None, hybrid: bool = False
-    ) -> Self:
-        """A new model of the same columns whose classes are told by logistic regression learned from these rows.
+    def to_logistic(self, X: Any, y: Any, sample_weight: Any = None, penalty: float = 1.0) -> Self:
+        """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
 
-        It has a weight for everything that `to_linear` has one for, started at those of naive Bayes. `penalty` draws
-        them to nothing, as scikit-learn's `C=1 / penalty`; it is 1. A `hybrid` draws them to those of naive Bayes
-        instead, by a penalty that does best on folds: few rows give naive Bayes, many logistic regression, and a line
-        of `notes_` says what was chosen. Missing cells and levels never seen add nothing. Densities, samples and
-        queries of columns stay those of naive Bayes. Rows without a label are passed over.
+        The new model has a weight for everything that `to_linear` has one for. Missing cells and categories that were
+        not seen add nothing. Densities, samples and queries of columns stay those of naive Bayes.
 
+        Parameters
+        ----------
+        X : DataFrame, Arrow table or array of shape (n_rows, n_columns)
+            Rows with the columns of the fit.
+        y : array-like of shape (n_rows,) or str
+            Labels, or the name of the column of `X` that holds them. Rows without a label are ignored.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+        penalty : float, default=1.0
+            Strength of the L2 penalty on the weights: scikit-learn's `C=1 / penalty`.
+
+        Returns
+        -------
+        Same type as this model
+            A new model that predicts classes by logistic regression.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> from softcount import NaiveBayes
         >>> X = np.array([["red", "big"], ["red", "small"], ["blue", "big"], ["blue", "small"]] * 20)
@@ -79,16 +91,14 @@ class LinearForms:
         check_is_fitted(self, "fitted_")
         if self.network_ is not None or self.fitted_.weights is not None or self.fitted_.pool is not None:
             raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights= and dependence=.")
-        if penalty is not None and (isinstance(penalty, bool) or not 0 < penalty < np.inf):
-            raise DataError(
-                f"penalty must be a number above 0, or None, not {penalty!r}: at 0 weights may have no end."
-            )
+        if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
+            raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
         X = inputs.opened(X, self._missing(), isinstance(y, str))
         data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
         plain = replace(self.fitted_, linear=None)
         table = plain.table(data, labels=self._label_codes(X, y), weights=weights)
         with Threads(self.n_jobs) as threads:
-            found = logistic(plain, table, self._class_plan(None), threads, penalty, hybrid)
+            found = logistic(plain, table, threads, float(penalty))
         model = type(self)(**self.get_params(deep=False))
         model._keep(found)
         for name in ("n_features_in_", "feature_names_in_"):

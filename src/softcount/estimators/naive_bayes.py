@@ -94,7 +94,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     A frame of Dask's or Spark's is counted where its partitions are; `engine` is its client, as in `Mixture`.
 
-    `to_logistic(X, y)` is logistic regression on the same features, and with `hybrid=True` what lies between the two.
+    `to_logistic(X, y)` is logistic regression on the same features.
 
     `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
     `network_`); numbers are then cut into intervals where the classes change.

@@ -19,7 +19,6 @@ from softcount.estimators.averaged_stars import AveragedStars
 from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
-from softcount.families import Normal
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
@@ -149,29 +148,15 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
     if numbers:
         cut = {**dict.fromkeys(numbers, "cut"), **kinds}
         found.append(Rival("weighted cut naive Bayes", lambda _: NaiveBayes(cut, weights="columns")))
-    # a column of levels may look like numbers in a part of the rows, and then be of a kind that has no logistic partner
-    levels = [str(spec.key) for spec in (*schema.stored("codes"), *schema.stored("wide"))]
-    linear = {**dict.fromkeys(numbers, Normal(tied="classes")), **dict.fromkeys(levels, "categorical")}
     return [
         *found,
         Rival("tree-augmented (TAN)", lambda _: NaiveBayes(dict(kinds), dependence="tan")),
         Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
         Rival("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
-        Rival("hybrid", lambda _: Hybrid({**linear, **kinds})),
         Rival("logistic regression", logistic, ours=False),
         Rival("Classifier", lambda _: Classifier(dict(kinds))),
         Rival("gradient boosting", lambda train: boosting(train, seed), ours=False),
     ]
-
-
-class Hybrid(NaiveBayes):
-    """What lies between naive Bayes and logistic regression on its features, by rows held out."""
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Both, and how much of each."""
-        found = NaiveBayes(**self.get_params()).fit(X, y, sample_weight).to_logistic(X, y, hybrid=True)
-        self.__dict__.update(vars(found))
-        return self
 
 
 def _naive_bayes(kinds: dict[Any, Any], train: RivalTable) -> NaiveBayes:

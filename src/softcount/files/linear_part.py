@@ -21,8 +21,7 @@ def linear_document(found: LinearWeights, leaves: Sequence[Node], arrays: Arrays
     arrays["linear/bias"] = found.bias
     for place, leaf in enumerate(leaves):
         arrays[f"linear/{place}"] = np.ascontiguousarray(found.weights[leaf.key])
-    penalty = float(found.penalty) if np.isfinite(found.penalty) else None
-    return {"linear": {"penalty": penalty, "share": float(found.share), "n_iter": int(found.n_iter)}}
+    return {"linear": {"penalty": float(found.penalty), "n_iter": int(found.n_iter)}}
 
 
 def linear_from(document: Document, arrays: Arrays, leaves: Sequence[Node], groups: int) -> LinearWeights | None:
@@ -34,8 +33,7 @@ def linear_from(document: Document, arrays: Arrays, leaves: Sequence[Node], grou
         leaf.key: finite_array(arrays, f"linear/{place}", (groups, leaf.family.width(leaf.setting)))
         for place, leaf in enumerate(leaves)
     }
-    penalty = np.inf if about["penalty"] is None else float(about["penalty"])
-    share, steps = number(about["share"], "the share"), whole(about["n_iter"], 0, MOST_STEPS, "iterations")
-    if not penalty > 0 or not 0 <= share <= 1:
-        raise ModelFileError("what its weights are drawn to makes no sense.")
-    return LinearWeights(weights, finite_array(arrays, "linear/bias", (groups,)), share, penalty, steps)
+    penalty, steps = number(about["penalty"], "the penalty"), whole(about["n_iter"], 0, MOST_STEPS, "iterations")
+    if not 0 < penalty < np.inf:
+        raise ModelFileError(f"the penalty of its logistic regression is {penalty}, and must be above 0.")
+    return LinearWeights(weights, finite_array(arrays, "linear/bias", (groups,)), penalty, steps)

@@ -1,4 +1,4 @@
-"""Weights of features that classes are told by in place of what the families say: a logistic regression."""
+"""Weights of a logistic regression on the features of the families."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ from softcount.table.schema import Key
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearWeights:
-    """By leaf (groups x features) weights, the bias of every class, and how they were learned.
-
-    The `penalty` drew them to this `share` of those of naive Bayes, which is 0 in a plain logistic regression; where
-    it is infinite they are those.
-    """
+    """By leaf (groups x features) weights, the bias of every class, and the penalty and iterations they took."""
 
     weights: Mapping[Key, np.ndarray]
     bias: np.ndarray
-    share: float
     penalty: float
     n_iter: int
 
