@@ -159,7 +159,7 @@ def test_a_width_that_all_classes_share_is_mended_by_the_small_class_that_made_i
         sc.Classifier(n_jobs=1),
         sc.NaiveBayes(kinds={"a": "normal", "b": "lognormal", "c": "poisson"}, n_jobs=1),
         sc.NaiveBayes(kinds={("a", "b"): sc.Multinormal()}, n_jobs=1),
-        sc.AveragedStars(numbers="normal", n_jobs=1),
+        sc.AveragedStars(n_jobs=1),
         sc.Mixture(2, n_jobs=1),
         sc.GaussianMixture(2, n_jobs=1),
         sc.KMeans(2, n_jobs=1),

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -16,7 +15,6 @@ from softcount.cli import main as cli
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read, write
 
-NUMBERS = ["cut", "normal"]
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
 
@@ -33,10 +31,10 @@ def table(rows=240, seed=0):
     return frame, label
 
 
-@pytest.fixture(scope="module", params=NUMBERS)
-def fitted(request):
+@pytest.fixture(scope="module")
+def fitted():
     frame, label = table()
-    return sc.AveragedStars(numbers=request.param).fit(frame, label), frame, label
+    return sc.AveragedStars().fit(frame, label), frame, label
 
 
 def cells_of(model, frame):
@@ -49,58 +47,39 @@ def cells_of(model, frame):
     return rows
 
 
-def height(prices, inside, every, price, prior):
-    """A normal's density in units of the column's deviation; some rows are imagined as they are in the class."""
-    spread = np.var(every)
-    around = (np.sum((inside - np.mean(inside)) ** 2) + prior * spread) / (len(inside) + prior)
-    middle = (np.sum(prices) + prior * np.mean(inside)) / (len(prices) + prior)
-    apart = np.sum((prices - middle) ** 2) + prior * (around + (np.mean(inside) - middle) ** 2)
-    return norm.pdf(price, middle, np.sqrt(apart / (len(prices) + prior))) * np.sqrt(spread)
-
-
 def oracle(model, frame, label, asked, prior=1.0, weights=None):
-    """The sum over parents of share times product, made to sum to one; a column of one cell says nothing.
-
-    Where numbers are normals the price has a density where it is not the parent.
-    """
-    rows, labels, normal = cells_of(model, frame), list(label), model.numbers == "normal"
-    prices, every = frame["price"].to_numpy(), frame["price"].dropna().to_numpy()
+    """The sum over parents of share times product, made to sum to one; a column of one cell says nothing."""
+    rows, labels = cells_of(model, frame), list(label)
     sizes = [len({row[j] for row in rows if row[j] is not None}) for j in range(3)] + [len(model.cuts_["price"]) + 1]
     found = []
-    for cells, price in zip(cells_of(model, asked), asked["price"], strict=True):
+    for cells in cells_of(model, asked):
         cells = [cell if size > 1 else None for cell, size in zip(cells, sizes, strict=True)]
         scores = []
         for name in sorted(set(labels)):
             own = [row for row, known in zip(rows, labels, strict=True) if known == name]
             share = (len(own) + 0.5) / (len(rows) + 1.0)
-            mine = np.array(labels) == name
-            inside, stars = prices[mine & ~np.isnan(prices)], []
+            stars = []
             for p, parent in enumerate(cells):
                 if parent is None:
                     continue
                 there = [row for row in own if row[p] is not None]
                 product = share * (sum(row[p] == parent for row in there) + prior / sizes[p]) / (len(there) + prior)
                 under = [row for row in own if row[p] == parent]
-                if normal and p != 3 and price == price:
-                    there = mine & ~np.isnan(prices) & np.array([row[p] == parent for row in rows])
-                    product *= height(prices[there], inside, every, price, prior)
-                for c, cell in enumerate(cells[:3] if normal else cells):
+                for c, cell in enumerate(cells):
                     if c != p and cell is not None:
                         known = [row for row in under if row[c] is not None]
                         product *= (sum(row[c] == cell for row in known) + prior / sizes[c]) / (len(known) + prior)
                 stars.append(product * (1.0 if weights is None else weights[p]))
-            without = height(inside[:0], inside, every, price, prior) if normal and price == price else 1.0
-            scores.append(np.sum(stars) if stars else share * without)
+            scores.append(np.sum(stars) if stars else share)
         found.append(np.array(scores) / np.sum(scores))
     return np.array(found)
 
 
 @pytest.mark.parametrize("cuts", [None, {}, {"price": [0.5, 1.0]}], ids=["found", "none", "given"])
-@pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("prior", [1.0, 0.3])
-def test_probabilities_are_those_of_plain_loops(prior, numbers, cuts):
+def test_probabilities_are_those_of_plain_loops(prior, cuts):
     frame, label = table(80)
-    model = sc.AveragedStars(prior=prior, numbers=numbers, cuts=cuts).fit(frame, label)
+    model = sc.AveragedStars(prior=prior, cuts=cuts).fit(frame, label)
     asked = frame.iloc[:20].copy()
     asked.loc[0] = [None, None, np.nan, np.nan]
     asked.loc[1] = [None, None, np.nan, 0.7]
@@ -143,16 +122,6 @@ def test_units_of_numbers_do_not_matter(fitted):
     far = frame.assign(price=frame["price"] * 1024 + 2.0**24)
     found = clone(model).fit(far, label).predict_proba(far)
     np.testing.assert_allclose(found, model.predict_proba(frame), rtol=1e-6)
-
-
-def test_a_number_that_never_varies_says_nothing_as_a_normal():
-    frame, label = table(60)
-    plain = frame.drop(columns="price")
-    same = plain.assign(price=2.5)
-    model = sc.AveragedStars({"price": "normal"}, numbers="normal").fit(same, label)
-    expected = sc.AveragedStars().fit(plain, label).predict_proba(plain)
-    np.testing.assert_allclose(model.predict_proba(same), expected, rtol=1e-12)
-    assert np.isfinite(model.predict_log_proba(same.assign(price=1e9))).all()
 
 
 def test_a_pair_that_only_together_tells_is_found():
@@ -208,12 +177,9 @@ def test_levels_and_classes_that_only_one_part_has_are_united():
 
 def test_parts_that_are_cut_in_other_places_are_not_merged(fitted):
     model, frame, label = fitted
-    other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}, numbers=model.numbers).fit(frame, label)
+    other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}).fit(frame, label)
     with pytest.raises(DataError, match=r"column 'price' is cut in other places.*cuts=first.cuts_"):
         model.merge(other)
-    way = NUMBERS[model.numbers == "cut"]
-    with pytest.raises(DataError, match="normals in one model and cut in the other"):
-        model.merge(sc.AveragedStars(cuts=model.cuts_, numbers=way).fit(frame, label))
 
 
 def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
@@ -225,13 +191,13 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
     assert type(again) is sc.AveragedStars and again.cuts_["price"].tolist() == model.cuts_["price"].tolist()
 
 
-COUNTS = ["pairs", "single", "sizes", "numbers", "scales"]
-SETTINGS = ["columns", "concentration", "informed", "normals"]
+COUNTS = ["pairs", "single", "sizes"]
+SETTINGS = ["columns", "concentration", "informed"]
 
 
 @pytest.mark.parametrize("part", [*COUNTS, *SETTINGS, "edges"])
 def test_senseless_files_are_refused(tmp_path, part):
-    model = sc.AveragedStars(numbers="normal").fit(*table(40))
+    model = sc.AveragedStars().fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
     if part in COUNTS:
@@ -245,13 +211,12 @@ def test_senseless_files_are_refused(tmp_path, part):
         sc.load(tmp_path / "bad.sc")
 
 
-@pytest.mark.parametrize(("numbers", "where"), [("cut", "under the class alone"), ("normal", "nobody's parent")])
-def test_columns_of_too_many_cells_are_nobodys_parent(monkeypatch, numbers, where):
+def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
     frame, label = table(120)
     monkeypatch.setattr(star_counts, "MOST_BYTES", 2 * 8 * 10 * 8)
-    model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}, numbers=numbers).fit(frame.drop(columns="doors"), label)
-    assert model.fitted_.stars.n_bytes <= 2 * 8 * 10 * 8
-    assert any("price" in note and "pairs with" in note and where in note for note in model.notes_)
+    model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
+    assert model.fitted_.stars.pairs.counts.nbytes <= 2 * 8 * 10 * 8
+    assert any("price" in note and "pairs with" in note and "under the class alone" in note for note in model.notes_)
     proba = model.predict_proba(frame)
     logs = pd.DataFrame(model.explain(frame)).select_dtypes("number").sum(axis=1)
     np.testing.assert_allclose(logs, np.abs(np.log(proba[:, 0] / proba[:, 1])), atol=1e-10)
@@ -262,7 +227,6 @@ def test_columns_of_too_many_cells_are_nobodys_parent(monkeypatch, numbers, wher
     [
         ({"prior": 0}, "imagine a number of rows above 0"),
         ({"parents": "best"}, "parents='best' is not known"),
-        ({"numbers": "kernel"}, "numbers='kernel' is not known. Use 'cut' or 'normal'"),
         ({"cuts": [1.0]}, "cuts must name columns"),
         ({"cuts": {"price": [2.0, 1.0]}}, "must be numbers that rise"),
     ],

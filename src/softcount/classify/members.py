@@ -129,10 +129,7 @@ class StarsOfCuts:
         return False
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return self.stars.scores(self.cuts.codes(rows), self._numbers(rows))
+        return self.stars.scores(self.cuts.codes(rows))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        return self.stars.parts(self.cuts.codes(rows), self._numbers(rows))
-
-    def _numbers(self, rows: EncodedRows) -> np.ndarray:
-        return rows.numbers if self.stars.normals is None else rows.numbers[:, : self.stars.normals.numbers]
+        return self.stars.parts(self.cuts.codes(rows))

@@ -12,7 +12,6 @@ from softcount.classify.cut_columns import CutColumns, between
 from softcount.classify.encoded_rows import EncodedRows, column_keys, level_sizes, measured_count, number_count
 from softcount.classify.members import BlockAndTables, StarsOfCuts
 from softcount.classify.number_scale import NumberScale
-from softcount.classify.number_sums import NumberSums
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.pool import Pool
 from softcount.classify.shrunk_block import SeparateNormals
@@ -29,46 +28,28 @@ MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class StarSetting:
-    """Weight imagined in every distribution, and whether stars count by what their parent tells of the class.
-
-    With `normals` numbers are normals where they are children, else tables of their intervals.
-    """
+    """Prior weight of every distribution, and whether a star is weighted by its parent's information on the class."""
 
     concentration: float = 1.0
     informed: bool = False
-    normals: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StarCounts:
-    """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`.
-
-    `numbers` are sums of the numbers under the same cells, where they are normals.
-    """
+    """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
 
     cuts: CutColumns
     pairs: PairCounts
     single: np.ndarray
     sizes: np.ndarray
     setting: StarSetting
-    numbers: NumberSums | None = None
 
     @classmethod
-    def none(cls, cuts: CutColumns, classes: int, setting: StarSetting, normals: int = 0) -> StarCounts:
-        """No row yet: of which columns pairs will be counted is decided here, beside so many numbers under them."""
-        terms = Terms(paired_columns(cuts.sizes, classes, normals), cuts.sizes)
+    def none(cls, cuts: CutColumns, classes: int, setting: StarSetting) -> StarCounts:
+        """No row yet: of which columns pairs will be counted is decided here."""
+        terms = Terms(paired_columns(cuts.sizes, classes), cuts.sizes)
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
         return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
-
-    @classmethod
-    def to_be(
-        cls, cuts: CutColumns, classes: int, setting: StarSetting, numbers: np.ndarray, weights: np.ndarray
-    ) -> StarCounts:
-        """No row yet of a table of which some numbers are known: where normals are counted about is decided here."""
-        found = cls.none(cuts, classes, setting, numbers.shape[1] if setting.normals else 0)
-        if not setting.normals:
-            return found
-        return replace(found, numbers=NumberSums.none(numbers, weights, classes, found.pairs.terms.width))
 
     def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> StarCounts:
         """The same with some rows of known class more."""
@@ -80,46 +61,26 @@ class StarCounts:
         single = single.reshape(every.width, classes)
         single[0] = 0.0
         sizes = np.bincount(labels, weights, minlength=classes)
-        numbers = self.numbers
-        if numbers is not None:
-            cells = self.pairs.terms.indicators(codes)
-            numbers = numbers.with_rows(rows.numbers[:, : len(numbers.anchors)], cells, labels, weights)
-        found = replace(self, pairs=self.pairs + pairs, single=self.single + single, sizes=self.sizes + sizes)
-        return replace(found, numbers=numbers)
+        return replace(self, pairs=self.pairs + pairs, single=self.single + single, sizes=self.sizes + sizes)
 
     def joined(self, other: StarCounts, sign: float) -> StarCounts:
         """Counts of both, or of this without the other's; both are of the same cells."""
         single, sizes = self.single + sign * other.single, self.sizes + sign * other.sizes
         counts = np.maximum(self.pairs.counts + sign * other.pairs.counts, 0.0)
         pairs = replace(self.pairs, counts=counts)
-        numbers = None if self.numbers is None or other.numbers is None else self.numbers.joined(other.numbers, sign)
-        found = replace(self, single=np.maximum(single, 0.0), sizes=np.maximum(sizes, 0.0))
-        return replace(found, pairs=pairs, numbers=numbers)
-
-    @property
-    def n_bytes(self) -> int:
-        return int(self.pairs.counts.nbytes) + (0 if self.numbers is None else int(self.numbers.sums.nbytes))
-
-    @property
-    def unpaired(self) -> tuple[int, ...]:
-        """Columns that are nobody's parent, because their pairs would take too much room."""
-        paired = {column for (column,) in self.pairs.terms.columns}
-        return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
+        return replace(self, pairs=pairs, single=np.maximum(single, 0.0), sizes=np.maximum(sizes, 0.0))
 
     @property
     def alone(self) -> tuple[int, ...]:
-        """Those of them that stand under the class alone; numbers that are normals stand under every parent."""
-        normals = 0 if self.numbers is None else len(self.numbers.anchors)
-        return tuple(column for column in self.unpaired if column >= normals)
+        """Columns that stand under the class alone, because their pairs would take too much memory."""
+        paired = {column for (column,) in self.pairs.terms.columns}
+        return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
 
     def pool(self) -> Pool:
         """What tells classes by these counts."""
         told = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
         pairs = self.pairs.some(told)
         stars = StarTables.estimated(pairs, self.sizes, self.setting.concentration)
-        if self.numbers is not None:
-            normals = self.numbers.some(self.pairs.cells(told)).normals(self.setting.concentration)
-            stars = stars.with_normals(normals)
         if self.setting.informed:
             stars = stars.weighed(self._information(pairs))
         members: list[Any] = [StarsOfCuts(self.cuts, stars)]
@@ -153,8 +114,7 @@ class StarCounts:
         cuts = new.cuts(dict(zip(old.keys, self.cuts.edges, strict=False)))
         groups = np.array([new.names.index(name) for name in old.names])
         kept = {old.keys[column] for (column,) in self.pairs.terms.columns} | (set(new.keys) - set(old.keys))
-        normals = 0 if self.numbers is None else new.measured
-        found = StarCounts.none(cuts, len(new.names), self.setting, normals).only(kept, new)
+        found = StarCounts.none(cuts, len(new.names), self.setting).only(kept, new)
         single, sizes = found.single.copy(), found.sizes.copy()
         every = old.cells(whole(self.cuts.sizes), whole(cuts.sizes), new)
         single[np.ix_(every, groups)] += self.single
@@ -163,17 +123,12 @@ class StarCounts:
         mine = self.only(set(new.keys) & {new.keys[column] for (column,) in found.pairs.terms.columns}, old)
         pairs, cells = found.pairs.counts.copy(), old.cells(mine.pairs.terms, found.pairs.terms, new)
         pairs[np.ix_(groups, cells, cells)] += mine.pairs.counts
-        numbers = mine.numbers
-        if numbers is not None:
-            places = np.array([new.keys.index(key) for key in old.keys[: old.measured]], dtype=np.int64)
-            numbers = numbers.spread(groups, cells, places, pairs.shape[:2])
-        return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes, numbers=numbers)
+        return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes)
 
     def only(self, keys: set[Key], layout: StarLayout) -> StarCounts:
         """The same with pairs of no more than these columns."""
         kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if layout.keys[column] in keys]
-        numbers = None if self.numbers is None else self.numbers.some(self.pairs.cells(kept))
-        return replace(self, pairs=self.pairs.some(kept), numbers=numbers)
+        return replace(self, pairs=self.pairs.some(kept))
 
 
 def whole(sizes: Sequence[int]) -> Terms:
@@ -181,23 +136,20 @@ def whole(sizes: Sequence[int]) -> Terms:
     return Terms(tuple((column,) for column in range(len(sizes))), tuple(sizes))
 
 
-def paired_columns(sizes: Sequence[int], classes: int, normals: int = 0) -> tuple[tuple[int, ...], ...]:
-    """The columns of which all pairs are counted: those of fewest cells as long as there is room.
-
-    Under each of their cells are three sums of every number that is a normal.
-    """
+def paired_columns(sizes: Sequence[int], classes: int) -> tuple[tuple[int, ...], ...]:
+    """The columns of which all pairs are counted: those of fewest cells, as many as `MOST_BYTES` allow."""
     cells, kept = 1, []
     for column in sorted(range(len(sizes)), key=lambda column: sizes[column]):
-        if bytes_of(cells + sizes[column], classes, normals) > MOST_BYTES:
+        if bytes_of(cells + sizes[column], classes) > MOST_BYTES:
             break
         cells += sizes[column]
         kept.append(column)
     return tuple((column,) for column in sorted(kept))
 
 
-def bytes_of(cells: int, classes: int, normals: int) -> int:
-    """Bytes that the counts of pairs of so many cells take, beside so many normals."""
-    return classes * cells * (cells + 3 * normals) * 8
+def bytes_of(cells: int, classes: int) -> int:
+    """Bytes that the counts of pairs of so many cells take."""
+    return classes * cells * cells * 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcount.classify.number_sums import StarNormals
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.terms import Terms
 from softcount.numerics.logspace import log_sum_exp, times_log
@@ -20,15 +19,13 @@ LEAST_WEIGHT = 1e-6
 class StarTables:
     """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
 
-    Cells that nothing is known of say nothing, and a column that is missing is nobody's parent. Where there are
-    `normals`, numbers are parents by their interval and children by their density.
+    Cells that nothing is known of say nothing, and a column that is missing is not a parent.
     """
 
     terms: Terms
     shares: np.ndarray
     alone: np.ndarray
     given: np.ndarray
-    normals: StarNormals | None = None
 
     @classmethod
     def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> StarTables:
@@ -62,70 +59,43 @@ class StarTables:
         widths = np.diff([*self.terms.offsets, self.terms.width])
         return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, widths)]))
 
-    def with_normals(self, normals: StarNormals) -> StarTables:
-        """The same with numbers as normals where they are children."""
-        given, widths = self.given.copy(), np.diff([*self.terms.offsets, self.terms.width])
-        spans = zip(self.terms.columns, self.terms.offsets.tolist(), widths.tolist(), strict=True)
-        own = {column: slice(start, start + width) for (column,), start, width in spans if column < normals.numbers}
-        for cells in own.values():
-            given[:, cells] = 0.0
-        return replace(self, given=given, normals=normals.without(own))
-
-    def stars(self, codes: np.ndarray, powers: np.ndarray | None = None) -> np.ndarray:
+    def stars(self, codes: np.ndarray) -> np.ndarray:
         """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
         cells = self.terms.indicators(codes)
         places = cells.places.T
         found = np.empty((*places.shape, len(self.shares)))
         for label, (share, alone, given) in enumerate(zip(self.shares, self.alone, self.given, strict=True)):
             sums = cells.product(given)  # (rows x cells of a parent)
-            if self.normals is not None and powers is not None:
-                sums = sums + self.normals.sums(label, powers)
             found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places, axis=1)
         found[places == 0] = -np.inf
         return found
 
-    def scores(self, codes: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
-        """(rows x classes) logarithm of the stars' mean; without any parent, what is known under the class alone."""
-        powers = self._powers(numbers)
-        stars, alone = self.stars(codes, powers), self._without_parent(len(codes), powers)
+    def scores(self, codes: np.ndarray) -> np.ndarray:
+        """(rows x classes) logarithm of the stars' mean; without any parent, that of the classes' shares."""
+        stars, alone = self.stars(codes), np.tile(self.shares, (len(codes), 1))
         if not stars.shape[1]:
             return alone
         there = np.isfinite(stars[:, :, 0]).sum(axis=1)
         mean = log_sum_exp(stars, axis=1) - np.log(np.maximum(there, 1))[:, None]
         return np.where((there > 0)[:, None], mean, alone)
 
-    def _powers(self, numbers: np.ndarray | None) -> np.ndarray | None:
-        return None if self.normals is None or numbers is None else self.normals.powers(numbers)
-
-    def _without_parent(self, rows: int, powers: np.ndarray | None) -> np.ndarray:
-        found = np.tile(self.shares, (rows, 1))
-        if self.normals is not None and powers is not None:
-            for label in range(found.shape[1]):
-                found[:, label] += self.normals.alone(label, powers).sum(axis=1)
-        return found
-
-    def parts(self, codes: np.ndarray, numbers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def parts(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what none of them does.
 
         The logarithm of a sum is the mean of the terms' logarithms, each weighed by its share of the sum, and the
         entropy of these shares, which no column adds.
         """
-        powers = self._powers(numbers)
-        stars, places = self.stars(codes, powers), self.terms.places(codes)
+        stars, places = self.stars(codes), self.terms.places(codes)
         found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
         rest = np.tile(self.shares, (len(codes), 1))
-        none = (places == 0).all(axis=1)
-        some, columns = np.flatnonzero(~none), np.array([column for (column,) in self.terms.columns], dtype=np.intp)
+        some = np.flatnonzero((places > 0).any(axis=1))
+        columns = np.array([column for (column,) in self.terms.columns], dtype=np.intp)
         here, shares = places[some], np.exp(stars[some] - np.asarray(log_sum_exp(stars[some], axis=1))[:, None])
         for label, (alone, given) in enumerate(zip(self.alone, self.given, strict=True)):
             own = shares[:, :, label]
             each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
             found[some[:, None], columns, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
             rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
-            if self.normals is not None and powers is not None:
-                numbers_own = found[:, : powers.shape[2], label]
-                numbers_own[some] += np.einsum("rcp,rp->rc", self.normals.each(label, powers[:, some], here), own)
-                numbers_own[none] += self.normals.alone(label, powers[:, none])
         return found, rest
 
 

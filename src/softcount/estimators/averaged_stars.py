@@ -23,12 +23,11 @@ class AveragedStars(NaiveBayes):
 
     All stars come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
     `partial_fit`, `forget`). Numbers are cut where the classes change, or at `cuts`, which names the edges of columns;
-    `cuts_` has those that were taken. With `numbers="normal"` cuts are for parents: under every class and parent a
-    number is a normal, in units of its deviation over all rows. A missing cell drops out of every product, and is
-    nobody's parent. `prior` is the weight imagined in every distribution, spread evenly over its cells, or as the class
-    is where it is a normal. With `parents="information"` a star counts by what its parent tells of the class, else all
-    alike. Columns of so many levels that pairs would take more than 64 MB stand under the class alone, which `notes_`
-    says. Rows without a label are left to naive Bayes, which `query`, `sample`, `impute` and `params_` are of.
+    `cuts_` has those that were taken. A missing cell drops out of every product, and is not a parent. `prior` is the
+    prior weight of every distribution, spread evenly over its cells. With `parents="information"` a star is weighted by
+    the mutual information of its parent and the class, else all alike. Columns of so many categories that pairs would
+    take more than 64 MB stand under the class alone, which `notes_` says. Rows without a label are left to naive Bayes,
+    which answers `query`, `sample`, `impute` and `params_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -43,7 +42,6 @@ class AveragedStars(NaiveBayes):
         kinds: Any = None,
         prior: Any = 1.0,
         cuts: Any = None,
-        numbers: str = "cut",
         parents: str | None = None,
         missing: Any = None,
         n_jobs: int | None = None,
@@ -62,8 +60,6 @@ class AveragedStars(NaiveBayes):
         super()._check_settings()
         if not isinstance(self.prior, Real) or not 0 < float(self.prior) < np.inf:
             raise DataError(f"prior={self.prior!r}: averaged stars imagine a number of rows above 0.")
-        if self.numbers not in ("cut", "normal"):
-            raise DataError(f"numbers={self.numbers!r} is not known. Use 'cut' or 'normal'.")
         if self.parents not in (None, "information"):
             raise DataError(f"parents={self.parents!r} is not known. Use None or 'information'.")
         self._edges()
@@ -104,8 +100,7 @@ class AveragedStars(NaiveBayes):
         weights = inputs.weights_of(sample_weight, data)
         labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
         edges = self._edges() if earlier is None else self.cuts_
-        setting = StarSetting(float(self.prior), self.parents is not None, self.numbers == "normal")
-        plan = StarPlan(setting, edges)
+        plan = StarPlan(StarSetting(float(self.prior), self.parents is not None), edges)
         with Threads(self.n_jobs) as threads:
             return with_stars(fitted, labelled, threads, plan, fitted.names)
 

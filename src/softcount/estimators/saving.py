@@ -222,8 +222,7 @@ def _settings_of(fitted: Any) -> dict[str, Any]:
     if fitted.classes is None:
         return shared | {"n_components": fitted.n_groups}
     if fitted.stars is not None:
-        setting = fitted.stars.setting
-        return {"prior": prior_document(setting.concentration), "numbers": "normal" if setting.normals else "cut"}
+        return {"prior": prior_document(fitted.stars.setting.concentration)}
     return shared if fitted.pool is None else {"prior": shared["prior"]}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import EncodedRows, measured_count
+from softcount.classify.encoded_rows import EncodedRows
 from softcount.classify.pool import deal, log_posteriors
 from softcount.classify.star_counts import StarCounts, StarLayout, StarSetting
 from softcount.errors import DataError
@@ -66,8 +66,7 @@ def with_stars(
 
 
 def _no_counts(fitted: Fitted, known: KnownRows, plan: StarPlan) -> StarCounts:
-    cuts, measured = star_cuts(fitted, known, plan), known.rows.numbers[:, : measured_count(fitted.schema)]
-    return StarCounts.to_be(cuts, fitted.n_groups, plan.setting, measured, known.weights)
+    return StarCounts.none(star_cuts(fitted, known, plan), fitted.n_groups, plan.setting)
 
 
 def _counted(
@@ -99,13 +98,12 @@ def told_by(fitted: Fitted, counts: StarCounts) -> Fitted:
     """The model whose classes are told by these counts, and what is to be said of them."""
     terms = counts.pairs.terms
     classes = "1 class" if len(counts.sizes) == 1 else f"{len(counts.sizes)} classes"
-    size = f"{terms.width - 1:,} cells in {classes}, {counts.n_bytes / 1e6:.1f} MB"
+    size = f"{terms.width - 1:,} cells in {classes}, {counts.pairs.counts.nbytes / 1e6:.1f} MB"
     said = [f"{SAID} {len(terms.columns)} columns: {size}."]
-    keys, apart = StarLayout.of(fitted.schema, fitted.names).keys, set(counts.unpaired) - set(counts.alone)
-    for columns, where in ((counts.alone, "under the class alone"), (sorted(apart), "nobody's parent")):
-        if columns:
-            names = and_others([keys[column] for column in columns])
-            said.append(f"pairs with {names} would take too much room: {where}.")
+    if counts.alone:
+        keys = StarLayout.of(fitted.schema, fitted.names).keys
+        names = and_others([keys[column] for column in counts.alone])
+        said.append(f"pairs with {names} would take too much memory: under the class alone.")
     notes = [note for note in fitted.notes if not note.startswith((SAID, "pairs with "))]
     return replace(fitted, stars=counts, pool=counts.pool(), notes=[*notes, *said])
 
@@ -131,8 +129,6 @@ def joined_stars(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitt
 
 def _refuse_other_cuts(parts: Sequence[tuple[StarCounts, StarLayout]]) -> None:
     (mine, old), (theirs, other) = parts
-    if mine.setting.normals != theirs.setting.normals:
-        raise DataError("numbers are normals in one model and cut in the other: fit both with the same numbers=.")
     edges = dict(zip(other.keys[: other.measured], theirs.cuts.edges, strict=False))
     for key, own in zip(old.keys[: old.measured], mine.cuts.edges, strict=False):
         if key in edges and not np.array_equal(own, edges[key]):

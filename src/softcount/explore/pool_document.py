@@ -27,7 +27,7 @@ def pool_document(model: Fitted) -> Document | None:
     """The members with their weights, and how the columns they read are numbered; None where they take too much."""
     assert model.pool is not None
     names, keys = labels_in(model), column_keys(model.schema)
-    if _size(model.pool.members) > LARGEST or any(map(_not_shown, model.pool.members)):
+    if _size(model.pool.members) > LARGEST or any(isinstance(member, WordLines) for member in model.pool.members):
         return None
     return {
         "columns": [names[key] for key in keys],
@@ -45,11 +45,6 @@ def pool_document(model: Fitted) -> Document | None:
 def _size(members: tuple[Member, ...]) -> float:
     """About how many bytes the packed numbers take: four each and a third more for being text."""
     return sum(member.stars.given.size for member in members if isinstance(member, StarsOfCuts)) * 16 / 3
-
-
-def _not_shown(member: Member) -> bool:
-    """Whether a page does not work it out: stars that have numbers as normals, and words."""
-    return isinstance(member, WordLines) or (isinstance(member, StarsOfCuts) and member.stars.normals is not None)
 
 
 def _member(member: Member) -> Document:

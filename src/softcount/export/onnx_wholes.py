@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.number_scale import LARGEST
 from softcount.export.block_formulas import HALF_LOG_2PI, BlockDensity, student_tops
-from softcount.export.formulas import Formula, LevelCode, Whole, log1p
+from softcount.export.formulas import Formula, LevelCode, Whole, formula, log1p
 from softcount.export.onnx_formulas import OnnxGraph
-from softcount.export.star_formulas import StarsMean, without_parent
+from softcount.export.star_formulas import StarsMean
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
 
 LONG = np.int64
@@ -45,8 +44,6 @@ def _stars(graph: OnnxGraph, of: StarsMean) -> str:
     cells = node("Unsqueeze", node("ScatterElements", zeros, places, ones, axis=1), known([0], LONG))
     sums = node("MatMul", cells, known(np.maximum(stars.given, CLAMPED)))
     sums = node("Add", sums, known(_alone(of)))
-    if stars.normals is not None and stars.normals.numbers:
-        sums = node("Add", sums, _under_parents(graph, of))
     every = node("Shape", node("ReduceMax", sums, axes=[2], keepdims=1))
     wide = node("Mul", every, known([1, 1, len(of.codes)], LONG))
     found = node("GatherElements", sums, node("Expand", node("Unsqueeze", places, known([0], LONG)), wide), axis=2)
@@ -71,21 +68,6 @@ def _alone(of: StarsMean) -> np.ndarray:
     return table[:, None]
 
 
-def _under_parents(graph: OnnxGraph, of: StarsMean) -> str:
-    """What numbers say under every cell: their squares, themselves and one, times the coefficients."""
-    normals, node, known = of.stars.normals, graph.node, graph.known
-    assert normals is not None
-    raw = node("Concat", *(graph.cell(key) for key in of.keys[: normals.numbers]), axis=1)
-    moved = node("Mul", node("Sub", raw, known(normals.middle[None])), known(normals.scale[None]))
-    moved = node("Clip", moved, known(np.array(-LARGEST)), known(np.array(LARGEST)))
-    hole = node("IsNaN", raw)
-    x = node("Where", hole, known([[0.0]]), moved)
-    one = node("Where", hole, known([[0.0]]), known([[1.0]]))
-    powers = node("Unsqueeze", node("Concat", node("Mul", x, x), x, one, axis=1), known([0], LONG))
-    table = normals.coefficients.reshape(len(normals.coefficients), -1, normals.coefficients.shape[-1])
-    return node("MatMul", powers, known(table))
-
-
 def _mean(graph: OnnxGraph, of: StarsMean, stars: str) -> str:
     """The logarithm of the mean of (classes x rows x stars) over those that are possible."""
     node, known = graph.node, graph.known
@@ -98,7 +80,7 @@ def _mean(graph: OnnxGraph, of: StarsMean, stars: str) -> str:
     mean = node("Sub", node("Add", node("Squeeze", top, last), whole), shared)
     mean, count = (node("Transpose", each, perm=[1, 0]) for each in (mean, count))
     none = node("Equal", count, known([[0.0]]))
-    return node("Where", none, graph.written(without_parent(of.stars, of.keys)), mean)
+    return node("Where", none, graph.written(formula(of.stars.shares)), mean)
 
 
 # -- correlated blocks

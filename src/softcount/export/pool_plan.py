@@ -128,7 +128,7 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     if isinstance(member, WordLines):
         return word_terms(columns.texts, member, weight)
     if isinstance(member, StarsOfCuts):
-        return [StarsMean(member.stars, _codes(columns, member), columns.keys) * weight]
+        return [StarsMean(member.stars, _codes(columns, member)) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"

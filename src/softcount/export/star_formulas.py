@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from softcount.classify.number_scale import LARGEST
-from softcount.classify.number_sums import StarNormals
 from softcount.classify.star_tables import StarTables
 from softcount.export.formulas import (
     Apply,
-    Cell,
     Choose,
     Code,
     CombinedCode,
@@ -19,10 +16,8 @@ from softcount.export.formulas import (
     Formula,
     LevelCode,
     LookUp,
-    Missing,
     Once,
     Whole,
-    clipped,
     formula,
     largest,
     log,
@@ -30,26 +25,21 @@ from softcount.export.formulas import (
 )  # fmt: skip
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
 from softcount.records import dataclass
-from softcount.table.schema import Key
 
 
 @dataclass(frozen=True, eq=False)
 class StarsMean(Whole):
-    """The logarithm of the mean over the stars of all columns; `codes` are those of parents, numbers the first keys."""
+    """The logarithm of the mean over the stars of all columns; `codes` are those of parents."""
 
     stars: StarTables
     codes: tuple[Code, ...]
-    keys: tuple[Key, ...]
 
     def _written_out(self) -> Formula:
-        return star_mean(star_sums(self.stars, self.codes, self.keys), without_parent(self.stars, self.keys))
+        return star_mean(star_sums(self.stars, self.codes), formula(self.stars.shares))
 
 
-def star_sums(stars: StarTables, codes: Sequence[Code], keys: Sequence[Key]) -> list[Formula]:
-    """The log-probability of class and row in the star of every column, impossible where that column is missing.
-
-    `codes` are those of the columns that are parents; the first of all `keys` are the numbers.
-    """
+def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
+    """The log-probability of class and row in the star of every column, impossible if that column is missing."""
     ends = [*stars.terms.offsets.tolist(), stars.terms.width]
     cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
     found: list[Formula] = []
@@ -60,28 +50,8 @@ def star_sums(stars: StarTables, codes: Sequence[Code], keys: Sequence[Key]) -> 
                 terms.append(_pair((codes[child], codes[parent]), stars.given[:, others, own]))
             elif child > parent:
                 terms.append(_pair((codes[parent], codes[child]), stars.given[:, others, own].transpose(0, 2, 1)))
-        if stars.normals is not None:
-            terms += _normals(stars.normals, codes[parent], own, keys)
         found.append(Once(total(terms)))
     return found
-
-
-def _normals(normals: StarNormals, code: Code, own: slice, keys: Sequence[Key]) -> list[Formula]:
-    """What numbers say under the cells of a parent."""
-    found: list[Formula] = []
-    for place, key in enumerate(keys[: normals.numbers]):
-        tables = normals.coefficients[:, :, place, own]  # (classes x powers x cells)
-        if tables.any():
-            looked = [LookUp(code, _bordered(code, tables[:, power], 0.0)) for power in range(3)]
-            found.append(_parabola(normals, place, key, looked))
-    return found
-
-
-def _parabola(normals: StarNormals, place: int, key: Key, parts: Sequence[Formula]) -> Formula:
-    """A number's log-density by the coefficients of its square, itself and one; nothing where it is missing."""
-    square, line, one = parts
-    x = clipped((Cell(key) - normals.middle[place]) * normals.scale[place], LARGEST)
-    return Choose((Missing(key),), formula(0.0), (x * square + line) * x + one)
 
 
 def _alone(code: Code, table: np.ndarray) -> Formula:
@@ -101,16 +71,6 @@ def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
     whole = np.zeros((sizes[0] + 1, sizes[1] + 1, classes))
     whole[1:, 1:] = table.transpose(1, 2, 0)
     return LookUp(CombinedCode(codes, (sizes[0] + 1, sizes[1] + 1)), whole.reshape(-1, classes))
-
-
-def without_parent(stars: StarTables, keys: Sequence[Key]) -> Formula:
-    """The classes' shares, and what numbers say under the class alone."""
-    parts: list[Formula] = [formula(stars.shares)]
-    normals = stars.normals
-    for place, key in enumerate(keys[: 0 if normals is None else normals.numbers]):
-        assert normals is not None
-        parts.append(_parabola(normals, place, key, [formula(x) for x in normals.coefficients[:, :, place, 0].T]))
-    return total(parts)
 
 
 def star_mean(stars: Sequence[Formula], alone: Formula) -> Formula:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from softcount.classify.encoded_rows import measured_count
-from softcount.classify.number_sums import NumberSums
 from softcount.classify.pair_counts import PairCounts
 from softcount.classify.star_counts import MOST_BYTES, StarCounts, StarLayout, StarSetting, bytes_of, whole
 from softcount.classify.terms import Terms
@@ -23,15 +22,11 @@ def stars_document(stars: StarCounts, arrays: Arrays) -> Document:
     """Counts of stars as JSON; what is large goes to `arrays`."""
     arrays["stars/pairs"], arrays["stars/single"] = stars.pairs.counts, stars.single
     arrays["stars/sizes"], arrays["stars/edges"] = stars.sizes, np.concatenate([np.zeros(0), *stars.cuts.edges])
-    if stars.numbers is not None:
-        arrays["stars/numbers"] = stars.numbers.sums
-        arrays["stars/anchors"], arrays["stars/scales"] = stars.numbers.anchors, stars.numbers.scales
     return {
         "cuts": [len(edges) for edges in stars.cuts.edges],
         "columns": [column for (column,) in stars.pairs.terms.columns],
         "concentration": float(stars.setting.concentration),
         "informed": stars.setting.informed,
-        "normals": stars.setting.normals,
     }
 
 
@@ -41,31 +36,20 @@ def stars_from(document: Document, arrays: Arrays, schema: Schema, classes: int)
     edges = _edges(document["cuts"], finite_array(arrays, "stars/edges"), measured_count(schema))
     cuts = layout.cuts(dict(zip(layout.keys, edges, strict=False)))
     columns, informed, concentration = document["columns"], document["informed"], document["concentration"]
-    normals, measured = document.get("normals", False), measured_count(schema)
     known = isinstance(columns, list) and all(type(x) is int and 0 <= x < len(cuts.sizes) for x in columns)
-    if not known or sorted(set(columns)) != columns or type(informed) is not bool or type(normals) is not bool:
+    if not known or sorted(set(columns)) != columns or type(informed) is not bool:
         raise ModelFileError(SENSELESS)
     if not isinstance(concentration, float) or not 0 < concentration < np.inf:
         raise ModelFileError(SENSELESS)
     terms = Terms(tuple((column,) for column in columns), cuts.sizes)
-    if terms.columns and bytes_of(terms.width, classes, measured if normals else 0) > MOST_BYTES:
+    if terms.columns and bytes_of(terms.width, classes) > MOST_BYTES:
         raise ModelFileError("the counts of its stars take more room than they may.")
     pairs = _counts(arrays, "stars/pairs", (classes, terms.width, terms.width))
     if not np.array_equal(pairs, pairs.transpose(0, 2, 1)):
         raise ModelFileError(SENSELESS)
     single = _counts(arrays, "stars/single", (whole(cuts.sizes).width, classes))
     sizes = _counts(arrays, "stars/sizes", (classes,))
-    numbers = _numbers(arrays, (classes, terms.width, measured)) if normals else None
-    setting = StarSetting(concentration, informed, normals)
-    return StarCounts(cuts, PairCounts(terms, pairs), single, sizes, setting, numbers)
-
-
-def _numbers(arrays: Arrays, shape: tuple[int, int, int]) -> NumberSums:
-    sums = finite_array(arrays, "stars/numbers", (*shape, 3))
-    anchors, scales = (finite_array(arrays, f"stars/{name}", shape[2:]) for name in ("anchors", "scales"))
-    if sums[..., [0, 2]].min(initial=0.0) < 0 or scales.min(initial=1.0) <= 0:
-        raise ModelFileError(SENSELESS)
-    return NumberSums(anchors, scales, sums)
+    return StarCounts(cuts, PairCounts(terms, pairs), single, sizes, StarSetting(concentration, informed))
 
 
 def _edges(lengths: Any, edges: np.ndarray, measured: int) -> list[np.ndarray]:
