@@ -18,11 +18,11 @@ Examples:
   softcount density adult.csv --column age --by income --plot age.svg
   softcount density adult.csv --column age --json | jq '.densities[0]'
 
-Tried are normal, lognormal and gamma (where every value is above 0), Student's t, Poisson (where the values are
-counts), a spike at 0 and a density beside it (where many values are 0), a histogram of the least description
-length, Gaussian kernels with two rules for their bandwidth, and a mixture of normals. Each is learned from four
-fifths of the rows and asked for the others, five times. With --by every group has densities of its own. A density
-is never narrower than the values are rounded."""
+The candidates are those of --kind auto: normal; lognormal and gamma (if every value is above 0); exponential (if
+none is below 0); Student's t; Poisson and geometric (if the values are counts); a spike and a density beside it (if
+many values are equal); a histogram, Gaussian kernels, and two to four normals. Each is fitted to four fifths of the
+rows and scored on the others, five times. With --by every group has densities of its own. A density is never
+narrower than the rounding of the values."""
 
 
 @click.command("density", epilog=EPILOG, short_help="Say which density fits a column, and draw it.")

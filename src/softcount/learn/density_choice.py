@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Setting
-from softcount.learn.family_trial import FamilyTrial, Numbers
+from softcount.learn.family_trial import FOLD_STEPS, STEPS, FamilyTrial, Numbers
 from softcount.learn.plan import Plan, plug, retyping
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
@@ -138,7 +138,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
+class Entry:
     """A family that was tried: its trial, and the log-density of every row when it was held out."""
 
     trial: FamilyTrial
@@ -158,7 +158,10 @@ class _Entry:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A column, or a block of columns, whose density is to be chosen; `strict`: none that leaks below zero."""
+    """A column, or a block of columns, whose density is to be chosen.
+
+    `strict`: no density of numbers of 0 or more may reach below 0. `steps` are those of EM, as in `FamilyTrial`.
+    """
 
     key: Key
     numbers: Numbers
@@ -166,15 +169,19 @@ class Contest:
     how: How
     prior: float
     strict: bool = True
+    steps: tuple[int, int] = (STEPS, FOLD_STEPS)
 
     def choice(self, families: Sequence[Family], known_classes: bool) -> Choice:
         """The family with the best held-out likelihood, the simplest of those that are as good."""
         kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
-        found: list[_Entry] = []
+        found: list[Entry] = []
         for kind in sorted(filter(None, kept), key=lambda kind: _effort(kind[0])):
             for family in kind:
-                entry = self._tried(family, max(found, key=self._mean, default=None))
+                try:
+                    entry = self.enter(family, max(found, key=self._mean, default=None))
+                except DataError:  # it cannot hold these numbers
+                    entry = None
                 found += [] if entry is None else [entry]
                 if entry is None and not family.exact:
                     break  # more of the same would not win either
@@ -196,17 +203,17 @@ class Contest:
             return family.exact and family.races and not family.counts_points and family.free(Setting(), 1) <= SIMPLE
         return self.numbers.told or not family.needs_classes
 
-    def _mean(self, entry: _Entry) -> float:
+    def _mean(self, entry: Entry) -> float:
         return float(np.average(entry.scores, weights=self.numbers.weights))
 
-    def _as_good(self, entry: _Entry, best: _Entry) -> bool:
+    def _as_good(self, entry: Entry, best: Entry) -> bool:
         if entry is best:
             return True
         less = best.scores - entry.scores
         behind = float(np.average(less, weights=self.numbers.weights))
         return behind <= min(TIE, float(less.std() / np.sqrt(len(less))))
 
-    def _why(self, won: _Entry, found: list[_Entry]) -> str:
+    def _why(self, won: Entry, found: list[Entry]) -> str:
         title, others = won.title, [x for x in found if x.title != won.title]
         if not others:
             return f"{title}: nothing else fits"
@@ -217,31 +224,30 @@ class Contest:
             return f"{title}: as good as {other.title} on rows held out"
         return f"{title}: {gain:.3g} nats a row better than {other.title} on rows held out"
 
-    def _tried(self, family: Family, best: _Entry | None) -> _Entry | None:
-        """The family's scores of rows held out; None where it cannot hold them, or is hardly better than the best."""
+    def enter(self, family: Family, best: Entry | None = None) -> Entry | None:
+        """The family's scores of held-out rows; None if it leaks, or is hardly better than the `best` so far.
+
+        A family that cannot hold the numbers raises a `DataError`.
+        """
         plan, fields = self._fields(family)
         floor = _floor(family, self.numbers)
-        try:
-            family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
-            for values in (self.numbers.values, np.array([self.numbers.least])):  # the least of all rows, not of some
-                family.check(values, self.key, 0)
-            node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
-            with np.errstate(all="ignore"):
-                trial = FamilyTrial(node, self.numbers, self.how, self.prior)
-                if not family.counts_points and self._leaks(trial):
-                    return None
-                if best is not None and not family.exact and trial.hoped_for() <= self._mean(best):
-                    return None
-                scores = trial.held_out(best.scores if best is not None and family.counts_points else None)
-        except DataError:
+        family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
+        for values in (self.numbers.values, np.array([self.numbers.least])):  # the least of all rows, not of some
+            family.check(values, self.key, 0)
+        node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
+        with np.errstate(all="ignore"):
+            trial = FamilyTrial(node, self.numbers, self.how, self.prior, self.steps)
+            if not family.counts_points and self._leaks(trial):
+                return None
+            if best is not None and not family.exact and trial.hoped_for() <= self._mean(best):
+                return None
+            scores = trial.held_out(best.scores if best is not None and family.counts_points else None)
+        if scores is None:
             return None
-        return None if scores is None else _Entry(trial, floor, plan, self._as_densities(family, scores))
-
-    def _as_densities(self, family: Family, scores: np.ndarray) -> np.ndarray:
-        """Scores that compare: a count's probability is spread over a step, that of 0 over the half of it above."""
         if family.whole_numbers and self.numbers.least == 0:
+            # What is written 0 was from 0 to half a step, so a count's probability is twice as dense there.
             scores = scores + np.log(2.0) * (self.numbers.values == 0)
-        return np.where(np.isnan(scores), -np.inf, scores)
+        return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
 
     def _fields(self, family: Family) -> tuple[ColumnPlan | None, list[Any]]:
         if isinstance(self.key, tuple):

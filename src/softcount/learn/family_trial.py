@@ -16,7 +16,7 @@ from softcount.records import dataclass
 
 FOLDS = 5
 STEPS, FOLD_STEPS = 12, 6
-"""EM steps of a family with something hidden, on all rows and from there without those of a fold: enough to compare."""
+"""EM steps of a family with hidden values, on all rows and from there without those of a fold: enough to choose."""
 SURE = 2.0
 """Standard errors that the first fold must be worse by for the others not to be tried."""
 
@@ -25,7 +25,7 @@ SURE = 2.0
 class Numbers:
     """A column's numbers, or a block's, with classes and weights.
 
-    `told`: every row of the table has a class. `part` says which share of the rows they are.
+    `told`: every row of the table has a class. `part` says which share of the rows they are. `seed` draws the folds.
     """
 
     values: np.ndarray
@@ -35,6 +35,7 @@ class Numbers:
     whole: bool
     told: bool = True
     part: str = ""
+    seed: int = 0
 
     @cached_property
     def groups(self) -> int:
@@ -43,7 +44,7 @@ class Numbers:
     @cached_property
     def folds(self) -> np.ndarray:
         """Every row's fold, the same each time."""
-        return np.random.default_rng(0).permutation(len(self.values)) % min(FOLDS, len(self.values))
+        return np.random.default_rng(self.seed).permutation(len(self.values)) % min(FOLDS, len(self.values))
 
     @property
     def n_folds(self) -> int:
@@ -67,6 +68,7 @@ class FamilyTrial:
     numbers: Numbers
     how: How
     prior: float
+    steps: tuple[int, int] = (STEPS, FOLD_STEPS)
 
     @cached_property
     def node(self) -> Node:
@@ -98,7 +100,7 @@ class FamilyTrial:
         """The parameters of every class."""
         params = self.node.family.estimate(self.first, self.hyper, self.how)
         members = _one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
-        return params if self.node.family.exact else self._climbed(params, members, STEPS)
+        return params if self.node.family.exact else self._climbed(params, members, self.steps[0])
 
     def hoped_for(self) -> float:
         """About what rows held out will say: the mean of the rows it was learned from, less a row's share of the
@@ -131,7 +133,7 @@ class FamilyTrial:
         members = np.repeat(_one_hot(numbers.labels, numbers.weights, numbers.groups), folds, axis=1)
         members *= np.arange(numbers.groups * folds) % folds != numbers.folds[:, None]
         start = {name: np.repeat(value, folds, axis=0) for name, value in self.whole.items()}
-        found = self._climbed(start, members, FOLD_STEPS)
+        found = self._climbed(start, members, self.steps[1])
         yield from ({name: value[fold::folds] for name, value in found.items()} for fold in range(folds))
 
     def _estimated(self, stats: Twofold) -> Params:

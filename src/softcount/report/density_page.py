@@ -8,8 +8,7 @@ import numpy as np
 
 from softcount.densities.histogram_edges import counts_of, edges_of
 from softcount.densities.weighted_points import WeightedPoints
-from softcount.evaluate.column_densities import between_steps
-from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity
+from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
 from softcount.pictures.line_chart import Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark
 from softcount.records import dataclass
