@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 import softcount as sc
 from softcount.estimators.column_choice import held_out_columns
-from softcount.evaluate.neighbourhoods import adjacency
+from softcount.images import adjacency
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 

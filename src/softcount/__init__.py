@@ -18,7 +18,7 @@ _NAMES = {
     "estimators.column_choice": "select_columns",
     "estimators.comparison": "compare",
     "estimators.deciding": "bayes_error",
-    "estimators.grids": "class_maps neighbourhood_accuracy rank_accuracy",
+    "images": "class_maps neighbourhood_accuracy rank_accuracy",
     "report.grid_picture": "save_maps",
     "estimators.mixture": "Mixture",
     "estimators.gaussian_mixture": "GaussianMixture",

@@ -43,14 +43,10 @@ class PairCounts:
 
     def some(self, places: Sequence[int]) -> PairCounts:
         """Those of some of the columns, by their places among these."""
-        kept = self.cells(places)
+        ends = [*self.terms.offsets, self.terms.width]
+        kept = np.concatenate([[0], *(np.arange(ends[k], ends[k + 1]) for k in places)]).astype(np.int64)
         terms = Terms(tuple(self.terms.columns[k] for k in places), self.terms.sizes)
         return PairCounts(terms, self.counts[:, kept[:, None], kept])
-
-    def cells(self, places: Sequence[int]) -> np.ndarray:
-        """The cells of some of the columns, after the first, which is of none."""
-        ends = [*self.starts, self.terms.width]
-        return np.concatenate([[0], *(np.arange(ends[k], ends[k + 1]) for k in places)]).astype(np.int64)
 
     @property
     def starts(self) -> np.ndarray:

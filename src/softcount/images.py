@@ -1,0 +1,200 @@
+"""Columns that lie on a grid, such as pixels and voxels: maps of class means and of local accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.estimators import inputs
+from softcount.estimators.column_choice import FOLDS, labelled_table
+from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.evaluate.folds import FoldModels, fold_models
+from softcount.learn.plan import Plan, retyping
+from softcount.learn.prepare import on_task
+from softcount.numerics.late_scipy import sparse
+from softcount.records import dataclass
+from softcount.run.base import Runner, total
+from softcount.run.threads import Threads
+from softcount.table import Chunk, Table
+from softcount.table.chunk import Split
+
+CELLS_AT_ONCE = 16_000_000
+"""Places times rows times classes that are summed in one product."""
+
+
+def class_maps(X: Any, y: Any, shape: Sequence[int], contrast: bool = False) -> dict[Any, np.ndarray]:
+    """The mean of every column in every class, as arrays of the grid's shape; NaN where a class has no value.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        Numbers; a column for every place of the grid. Missing cells are left out of the means.
+    y : array-like of shape (n_rows,)
+        Labels; rows without one are left out.
+    shape : sequence of int
+        Sizes of the grid, such as (8, 8).
+    contrast : bool, default=False
+        Subtract the mean over all classes.
+
+    >>> maps = class_maps([[0.0, 2.0], [4.0, 2.0]], ["a", "b"], (1, 2), contrast=True)
+    >>> maps["a"].tolist(), maps["b"].tolist()
+    ([[-2.0, 0.0]], [[2.0, 0.0]])
+    """
+    try:
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("a map of means takes columns of numbers.") from None
+    if rows.ndim != 2:
+        raise DataError(f"a map takes rows of columns, not an array of {rows.ndim} dimensions. Flatten every picture.")
+    shape = _check_shape(shape, rows.shape[1])
+    classes, codes = inputs.labels_of(y, rows)
+    if not len(classes):
+        raise DataError("every label is unknown, so there is no class to draw a map of.")
+    middle = _mean(rows[codes >= 0])
+    means = {name: _mean(rows[codes == place] - middle) for place, name in enumerate(classes.tolist())}
+    return {name: (mean if contrast else mean + middle).reshape(shape) for name, mean in means.items()}
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    there = ~np.isnan(rows)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(there, rows, 0.0).sum(axis=0) / there.sum(axis=0))
+
+
+def _check_shape(shape: Any, columns: int) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in shape)
+    except (TypeError, ValueError):
+        raise DataError(f"shape is the sizes of the grid, such as (8, 8), not {shape!r}.") from None
+    if not sizes or min(sizes) < 1 or sizes != tuple(shape):
+        raise DataError(f"shape is whole numbers of at least 1, such as (8, 8), not {shape!r}.")
+    if int(np.prod(sizes)) != columns:
+        grid = " x ".join(map(str, sizes))
+        raise DataError(f"a grid of {grid} has {int(np.prod(sizes)):,} places, but there are {columns:,} columns.")
+    return sizes
+
+
+def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
+    """Mean rank of the true class by its probability: 1 if always first, 0 if always last, 1/2 by chance.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        True labels; rows without one are left out.
+    proba : array-like of shape (n_rows, n_classes)
+        Probabilities; ties count half.
+    classes : array-like of shape (n_classes,), default=None
+        Names of the columns of `proba` (a model's `classes_`); the sorted labels if None.
+
+    >>> rank_accuracy(["a", "c"], [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]], ["a", "b", "c"])
+    0.5
+    """
+    proba = np.asarray(proba, dtype=float)
+    found, codes = inputs.labels_of(y, proba)
+    names = found.tolist() if classes is None else np.asarray(classes).tolist()
+    if proba.ndim != 2 or proba.shape[1] != len(names) or len(names) < 2:
+        raise DataError(
+            f"proba has the shape {proba.shape}, and there are {len(names)} classes: it takes a column for each of two "
+            "classes or more. Name them: classes=model.classes_."
+        )
+    if np.isnan(proba).any():
+        raise DataError(f"proba: row {int(np.argmax(np.isnan(proba).any(axis=1))) + 1} holds NaN.")
+    for name in found.tolist():
+        if name not in names:
+            raise DataError(f"class {name!r} is not one of {', '.join(map(repr, names[:8]))}.")
+    kept = np.flatnonzero(codes >= 0)
+    place = np.array([names.index(name) for name in found.tolist()])[codes[kept]]
+    own = proba[kept, place][:, None]
+    below = (proba[kept] < own).sum(axis=1) + 0.5 * ((proba[kept] == own).sum(axis=1) - 1)
+    return float(below.mean() / (len(names) - 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeighbourhoodMap:
+    """Accuracy around every place of a grid, and that of always predicting the most frequent class (`chance`)."""
+
+    accuracy: np.ndarray
+    chance: float
+    rows: int
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of a single accuracy at chance level."""
+        return float(np.sqrt(self.chance * (1.0 - self.chance) / self.rows))
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        return tuple(int(at) for at in np.unravel_index(int(np.argmax(self.accuracy)), self.accuracy.shape))
+
+
+def neighbourhood_accuracy(
+    X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = FOLDS
+) -> NeighbourhoodMap:  # fmt: skip
+    """Cross-validated accuracy of naive Bayes on the columns near every place of a grid.
+
+    Every column is counted and scored once: a thousand neighbourhoods cost little more than one.
+
+    Parameters
+    ----------
+    X, y : rows and labels, as `NaiveBayes.fit` takes them
+        A column for every place of the grid.
+    shape : sequence of int
+        Sizes of the grid, such as (20, 20, 20).
+    radius : int, default=1
+        Steps along every axis within which a column is near: 1 is a square of 9, in a volume a cube of 27.
+    model : NaiveBayes, default=NaiveBayes()
+    folds : int, default=5
+    """
+    inputs.refuse_fraction("radius", radius, 0)
+    inputs.refuse_fraction("folds", folds, 2)
+    model = NaiveBayes() if model is None else model
+    table, plan, classes = labelled_table(model, X, y)
+    shape = _check_shape(shape, len(table.schema.fields))
+    near, split = adjacency(shape, radius), Split(folds, 0)
+    with Threads(model.n_jobs) as threads:
+        found = retyping(table, lambda t: _count_correct(t, plan, threads, split, near, classes), threads)
+    rows = float(found[-1].sum())
+    return NeighbourhoodMap(found[:-1, 0].reshape(shape) / rows, float(found[-1].max() / rows), round(rows))
+
+
+def adjacency(shape: Sequence[int], radius: int = 1) -> Any:
+    """(places x places) which places of a grid are at most `radius` steps apart along every axis.
+
+    >>> adjacency((2, 3)).toarray().astype(int)[0].tolist()
+    [1, 1, 0, 1, 1, 0]
+    """
+    near = [np.abs(np.subtract.outer(np.arange(size), np.arange(size))) <= radius for size in shape]
+    return reduce(partial(sparse.kron, format="csr"), [sparse.csr_matrix(part.astype(float)) for part in near])
+
+
+def _count_correct(
+    table: Table, plan: Plan, runner: Runner, split: Split, near: Any, classes: Sequence[Any] | None
+) -> np.ndarray:
+    """(places + 1 x classes): in the first column the weight of correct rows; in the last row that of each class."""
+    models = fold_models(table, plan, runner, split, classes)
+    if models is None:
+        raise DataError(f"too few rows have a label for {split.folds} folds.")
+    places = {spec.key: place for place, spec in enumerate(table.schema.fields)}
+    blocks = [leaf.key for leaf in models.model.leaves if len(leaf.columns) != 1]
+    if blocks:
+        raise DataError(f"a grid has one column in every place, and {blocks[0]!r} is a block of them.")
+    used = near[:, [places[leaf.key] for leaf in models.model.leaves]]
+    return np.asarray(total(runner, partial(on_task, partial(_count_chunk, models, used)), table.tasks()))
+
+
+def _count_chunk(models: FoldModels, near: Any, chunk: Chunk) -> np.ndarray:
+    sums = np.zeros((near.shape[0] + 1, groups := models.model.groups))
+    at_once = max(1, CELLS_AT_ONCE // max(1, near.shape[0] * groups))
+    for told, parts in models.answers_by_column(chunk):
+        columns = np.stack(list(parts.values()))
+        for start in range(0, len(told.rows), at_once):
+            rows = slice(start, start + at_once)
+            scores = near @ columns[:, rows].reshape(len(columns), -1)
+            joint = scores.reshape(near.shape[0], -1, groups) + told.joint[rows]
+            sums[:-1, 0] += (joint.argmax(axis=2) == told.labels[rows]) @ told.weights[rows]
+        sums[-1] += np.bincount(told.labels, told.weights, minlength=groups)
+    return sums
