@@ -34,7 +34,7 @@ SUITES = {
     "networks": "Bayesian networks: EM with holes, questions, tables and edges beside pyAgrum and pgmpy",
     "densities": "a kernel density of 100,000 points at 20,000 queries beside scikit-learn and SciPy",
     "classifiers": "Classifier as it comes beside logistic regression, gradient boosting and Khiops on twelve tables",
-    "export": "rows scored by SQLite, DuckDB and onnxruntime beside Softcount, and counted inside DuckDB",
+    "export": "rows scored by SQLite, DuckDB and onnxruntime beside Softcount",
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 500 MB, made in a temporary folder, fitted from the shell",
     "kernels": "each compiled kernel by itself (only when named)",

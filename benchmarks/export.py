@@ -1,5 +1,4 @@
-"""Rows scored elsewhere: by SQLite, by DuckDB and by onnxruntime, of a model and of what `Classifier` makes of it; and
-rows counted where they are, inside DuckDB, beside reading them out."""
+"""Rows scored by SQLite, DuckDB and onnxruntime, with naive Bayes and with an ensemble."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from benchmarks.timing import Bound
 from softcount.export.onnx_graph import fed_column, scoring_graph
 from softcount.export.sql_query import scoring_query
 
-LEARNED, SCORED, COUNTED = 2_000, 100_000, 1_000_000
+LEARNED, SCORED = 2_000, 100_000
 KINDS = {"visits": "poisson"}
 
 
@@ -76,20 +75,7 @@ def by_onnxruntime(plan: Any, table: pa.Table) -> Callable[[], object]:
     return lambda: session.run(None, fed)
 
 
-def counted(rounds: int) -> Bound:
-    """Naive Bayes of many rows by `fit_sql`, beside `fit` of what the query gives."""
-    table, classes = people(COUNTED, 2)
-    base = duckdb.connect(":memory:", config={"threads": 1})
-    base.register("given", table.append_column("y", pa.array(classes)))
-    base.execute("CREATE TABLE rows AS SELECT * FROM given")
-    query, model = "SELECT * FROM rows", sc.NaiveBayes(kinds=KINDS, n_jobs=1)
-    inside = seconds(lambda: model.fit_sql(query, base, "y"), rounds)
-    out = seconds(lambda: model.fit(sc.read_sql(query, base), "y"), rounds)
-    return Bound("naive Bayes, 1,000,000 rows counted inside DuckDB, CPU", inside, "s", None, f"read out {out:.2f} s")
-
-
 def run(rounds: int) -> Iterator[Bound]:
-    yield counted(rounds)
     learned, scored = people(LEARNED, 0), people(SCORED, 1)[0]
     for title, model, most in (
         ("naive Bayes", sc.NaiveBayes(kinds=KINDS), 2.0),

@@ -1,4 +1,4 @@
-"""Databases from the shell: counted inside or read out, in one line which; passwords are for connecting only."""
+"""Databases from the shell: models of their rows; passwords are for connecting only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from click.testing import CliRunner
 
 import softcount as sc
-import softcount.sources.source as source
-from export.drawn_queries import LOOKED_AT, drawn_table
 from export.test_sql import fill
 from softcount.cli import main
 from softcount.sources.addresses import Address, discreet
@@ -31,14 +30,22 @@ def run(*words: object) -> tuple[int, str]:
     return found.exit_code, found.output
 
 
-@pytest.fixture(autouse=True)
-def few_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "LOOK_ROWS", LOOKED_AT)
-
-
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    return drawn_table(1)
+    rng = np.random.default_rng(1)
+    n = 1_200
+    group = rng.integers(0, 3, n)
+    cells: dict[str, Any] = {
+        "real": rng.normal(group, 1.0),
+        "count": rng.poisson(2 + 3 * group),
+        "word": np.array(["red", "blue", "NA", "ünï'côde"])[rng.integers(0, 4, n)],
+        "truth": rng.random(n) < 0.2 + 0.2 * group,
+        "few": rng.integers(0, 3, n) + group,
+        "w": rng.integers(0, 4, n).astype(float),
+    }
+    holes = {key: rng.random(n) < 0.1 for key in ("real", "word", "few")}
+    columns = {key: pa.array(column, mask=holes.get(key)) for key, column in cells.items()}
+    return pa.table({**columns, "y": np.array(["a", "it's", 'q"; --'])[group]})
 
 
 @pytest.fixture(scope="module")
@@ -53,56 +60,27 @@ def things(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> Path:
     return folder
 
 
-INSIDE = "1,200 rows were counted inside DuckDB."
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--model", "naive-bayes"], INSIDE),
-        (["--folds", "0", "--prior", "0.5"], INSIDE),
-        (["--model", "naive-bayes", "--folds", "2"], "rows were read out of DuckDB: --folds takes the rows themselves"),
-        (["--folds", "0"], "rows were read out of DuckDB: what tells the classes is decided by rows held out"),
-        (["--model", "naive-bayes", "--calibrate", "temperature"], "read out of DuckDB: --calibrate takes the rows"),
-    ],
-)
-def test_naive_bayes_is_counted_inside_unless_rows_are_asked_for(
-    things: Path, tmp_path: Path, words: list[str], said: str
-) -> None:
-    code, out = run("fit", things / "t.duckdb", "--sql", QUERY, "--target", "y", *words, "-o", tmp_path / "m.sc")
-    assert code == 0, out
-    assert said in out
-    untried = "the model was not tried on rows held out, which are in the database: --folds 5 reads them out" in out
-    assert untried == (said == INSIDE and "--folds" not in words)
-    assert f"softcount predict {tmp_path}/m.sc {things}/t.duckdb --sql '{QUERY}' -o" in out
-
-
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_what_is_counted_inside_is_what_is_read_out(things: Path, tmp_path: Path, weight: str | None) -> None:
-    """Of DuckDB, and of SQLite, whose rows are read; also named as a table of the file."""
-    words = [
-        "--target",
-        "y",
-        "--model",
-        "naive-bayes",
-        "--folds",
-        "0",
-        *([] if weight is None else ["--weight", weight]),
-    ]
+def test_a_model_of_a_database_is_the_model_of_its_rows(
+    things: Path, tmp_path: Path, table: pa.Table, weight: str | None
+) -> None:
+    """From DuckDB by a query, and by the name of its table; from SQLite, which has no booleans."""
+    words = ["--target", "y", "--model", "naive-bayes", *([] if weight is None else ["--weight", weight])]
     found = {}
-    for file, note in (
-        ("t.duckdb::things", INSIDE),
-        ("t.db", "rows were read out of SQLite: SQLite gives rows faster"),
-    ):
-        code, out = run("fit", things / file, *words, "-o", tmp_path / f"{file}.sc")
-        assert code == 0 and note in out and "1,200 rows, " in out, out
-        found[file] = sc.load(tmp_path / f"{file}.sc")
-    inside, out = found.values()
-    assert inside.classes_.tolist() == out.classes_.tolist()
-    for key, own in out.params_.items():
-        if key not in ("truth", "same"):  # SQLite has no true and false, and so other kinds
-            for name, value in own.items():
-                np.testing.assert_allclose(inside.params_[key][name], value, rtol=1e-12, err_msg=f"{key} {name}")
+    for file, query in (("t.duckdb", ["--sql", QUERY]), ("t.duckdb::things", []), ("t.db", [])):
+        code, out = run("fit", things / file, *query, *words, "-o", tmp_path / "m.sc")
+        assert code == 0 and "1,200 rows, " in out and "accuracy" in out, out
+        assert f"softcount predict {tmp_path}/m.sc {things}/{file}" in out
+        found[file] = sc.load(tmp_path / "m.sc")
+    parquet.write_table(table, tmp_path / "t.parquet")
+    code, out = run("fit", tmp_path / "t.parquet", *words, "-o", tmp_path / "m.sc")
+    assert code == 0, out
+    plain = sc.load(tmp_path / "m.sc")
+    for file, model in found.items():
+        assert model.classes_.tolist() == plain.classes_.tolist()
+        for key, own in plain.params_.items():
+            for name, value in own.items() if file != "t.db" or key != "truth" else ():
+                np.testing.assert_array_equal(model.params_[key][name], value, err_msg=f"{file} {key} {name}")
 
 
 def test_a_table_of_a_file_is_named_or_asked_for(things: Path, tmp_path: Path) -> None:
@@ -140,7 +118,7 @@ def test_no_command_tells_a_password_and_no_model_keeps_it(address: str, tmp_pat
     model = tmp_path / "m.sc"
     naive = ["--target", "y", "--model", "naive-bayes"]
     code, out = run("fit", address, "--sql", KEPT, *naive, "-o", model)
-    assert code == 0 and "1,200 rows were counted inside Postgres." in out and not secret_in(out), out
+    assert code == 0 and "1,200 rows, " in out and not secret_in(out), out
     assert not secret_in(model.read_bytes()) and b"postgresql://" in model.read_bytes()
     for words in (
         ["fit", f"{address}::kept things", *naive, "--folds", "2", "-o", model],

@@ -128,16 +128,6 @@ def _asked(database: str, query: str) -> Source:
     return query_source(query, database)
 
 
-def database_query(data: str, form: InputFormat) -> tuple[str, str] | None:
-    """The database that DATA is, and the query for the rows that are asked for; None for other data."""
-    from softcount.sources.databases import named_table
-
-    if form.sql is not None:
-        return data, form.sql
-    asked = named_table(data)
-    return None if asked is None else (asked[0], asked[2])
-
-
 def _of_lines(path: str, name: str) -> str:
     """The path of a file to be read line by line; folders and tar files are refused."""
     if may_hold_classes(path):

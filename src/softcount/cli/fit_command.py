@@ -66,9 +66,7 @@ With --target, rows whose target is missing are used only in tables of text, unl
 otherwise. The model is also tried on rows it has not seen: in five folds unless --holdout or --folds says
 otherwise (--folds 0 skips that).
 
-Naive Bayes of many rows of DuckDB or Postgres is counted inside the database and not tried on rows held out. Whatever
-needs the rows themselves (other models, --folds, --holdout, --calibrate) has them read out, and so has SQLite, which is
-quicker; the notes say which it was. Passwords in addresses are neither shown nor saved; PGPASSWORD may hold one.
+Passwords in the address of a database are neither shown nor saved; PGPASSWORD may hold one.
 
 With --net the model is a Bayesian network of the columns, of hidden nodes, and of the target. Numbers that others
 depend on are cut into levels. Of a network file only the edges are taken.
@@ -353,12 +351,11 @@ Told = tuple["Fitted | FittedNet", Callable[[], Any], Callable[[], "Page"]]
 def fit_classes(request: FitRequest, saved: str) -> Told:
     """Learn a model of classes, and save it."""
     from softcount.cli import library_calls as library
-    from softcount.cli.database_calls import fit
     from softcount.cli.outputs import progress
     from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
-        fitted, evaluation, n_rows, beside = fit(request, tell)
+        fitted, evaluation, n_rows, beside = library.fit(request, tell)
     library.save(fitted, saved)
     end_checkpoint(request, fitted.interrupted)
     criterion = request.criterion or library.DEFAULT_CRITERION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
@@ -168,14 +168,13 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
 # -- learning
 
 
-def fit(request: FitRequest, tell: Tell, said: Sequence[str] = ()) -> tuple[Fitted, Evaluation | None, int, Any]:
+def fit(request: FitRequest, tell: Tell) -> tuple[Fitted, Evaluation | None, int, Any]:
     """The model that was asked for, how it did on unseen rows (None: not tried), and how many rows it saw.
 
-    Last comes what an expert says beside the data, where one was asked. What is `said` stands before the notes.
+    Last comes what an expert says beside the data, where one was asked.
     """
     with may_be_lines(request.data, request.form):
         request, asked, table = open_request(request, tell)
-    table.notes[:0] = said
     if (why := table.schema.unsaveable) is not None:
         raise DataError(f"{request.data}: {why}")
     from softcount.table.column_summary import PassSummary
@@ -226,14 +225,10 @@ def _told(
     tried = _evaluated(request, replace(plan_of(request, asked), beside=folds), table, threads, calibrated)
     if request.decides:
         return _decided(request, fitted, table, threads, tried)
-    return replace(fitted, notes=[*fitted.notes, *textbook_notes(request)]), tried
-
-
-def textbook_notes(request: FitRequest) -> list[str]:
-    """Why naive Bayes tells the classes, where an option asks something of it."""
-    if request.model is not None:
-        return []
-    return [f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."]
+    if request.model is None:
+        note = f"{request.of_naive_bayes} is for naive Bayes, which tells the classes as the textbook has it."
+        fitted = replace(fitted, notes=[*fitted.notes, note])
+    return fitted, tried
 
 
 def fit_record(

@@ -142,18 +142,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
 
-    def fit_sql(self, query: str, connection: Any, target: str, weight: str | None = None) -> NaiveBayes:
-        """Learn from the rows of a query, counted inside DuckDB or Postgres where its columns can be counted there.
-
-        `connection` is as `softcount.read_sql` takes it; `target` and `weight` name columns of the query. What the
-        columns are is seen from the first rows, as many as `fit` looks at; what the database cannot count is read out;
-        `notes_` say which it was, and why.
-        """
-        from softcount.estimators.fit_query import fitted_from_query
-
-        found: NaiveBayes = fitted_from_query(self, query, connection, target, weight)
-        return found
-
     def _learn(
         self,
         X: Any,

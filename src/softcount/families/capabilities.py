@@ -180,27 +180,6 @@ class Capabilities:
         """For a stack of points: (groups x width) statistics of rows of known class; the others are passed over."""
         raise NotImplementedError
 
-    counts_levels: ClassVar[bool] = False
-    """Whether its statistics are the rows of every level, which any program can count."""
-
-    def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
-        """Statistics from the rows of every group, the sum of how far they are off its centre, and that of squares;
-        last the rows at the value that is `counted_apart`, which are not among the others.
-
-        Numbers are as `transform` has them. None where statistics are more than that.
-        """
-        return None
-
-    @property
-    def counted_apart(self) -> float | None:
-        """A value whose rows are counted by themselves; None where there is none."""
-        return None
-
-    @property
-    def sums_logarithms(self) -> bool:
-        """Whether it is logarithms that are added up."""
-        return self.logged
-
     def hidden(self, key: Key, holes: bool) -> str:
         """What one pass over rows of known class cannot count, in words, or nothing."""
         return ""

@@ -89,7 +89,6 @@ class Categorical(Family):
     name = "categorical"
     kind = Kind.CATEGORICAL
     stack = "codes"
-    counts_levels = True
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
     def for_key(self, key: Key) -> Family:

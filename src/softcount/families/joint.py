@@ -41,7 +41,6 @@ class Joint(Categorical):
     block = True
     stack = "joint"
     needs_levels = True
-    counts_levels = False
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         empty = [spec.key for spec in fields if not spec.levels]

@@ -84,13 +84,6 @@ class Normal(Family):
         moved = (np.where(present, self.transform(column), setting.anchor) - setting.anchor) * setting.scale
         return centred_sums(moved[:, None], memberships * present[:, None])
 
-    def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
-        rows, total, squares = (
-            Twofold.of(part) for part in sums.T[:3] * [[1.0], [setting.scale[0]], [setting.scale[0] ** 2]]
-        )
-        shift = shifted(centres, setting)
-        return stack([rows, total + shift * rows, squares + shift * total * 2.0 + shift * shift * rows], axis=-1)
-
     def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sum and squares about another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale

@@ -102,18 +102,6 @@ class Spiked(Family):
         rest = self.inner.count(self._beside(column), memberships, params, self._within(setting))
         return concatenate([spike, rest], axis=1)
 
-    def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
-        rest = self.inner.of_sums(sums, centres, self._within(setting))
-        return None if rest is None else concatenate([Twofold.of(sums[:, 3:]), rest], axis=1)
-
-    @property
-    def counted_apart(self) -> float | None:
-        return self.at
-
-    @property
-    def sums_logarithms(self) -> bool:
-        return self.inner.logged
-
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats[..., :2].sum())
 

@@ -13,7 +13,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
 from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
-from softcount.numerics.twofold import Twofold, stack
+from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Kind
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -52,10 +52,6 @@ class Totals(Family):
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         present = ~np.isnan(column)
         return np.stack([present.astype(np.float64), np.where(present, column, 0.0)], axis=1)
-
-    def of_sums(self, sums: np.ndarray, centres: np.ndarray, setting: Setting) -> Twofold | None:
-        rows, total = (Twofold.of(part) for part in sums.T[:2])
-        return stack([rows, total + Twofold.of(centres) * rows], axis=-1)
 
     def mean_features(self, params: Params) -> np.ndarray | None:
         mean = self.moments(params)[0]

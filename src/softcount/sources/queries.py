@@ -1,7 +1,7 @@
-"""Rows of a query: from DuckDB, over ADBC, or from any database that Python's DB-API reaches.
+"""Rows of a query: from DuckDB, over ADBC, or from any database with a DB-API driver.
 
-A query is run once; its rows go to a temporary file as they come, so that they can be read as often as learning asks
-and are the same each time, whatever is written to the database meanwhile.
+A query runs once. Its rows go to a temporary file as they arrive, so that every pass reads the same rows, whatever is
+written to the database meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 16_384
 
 REFUSED = "the database refused the query"
 BASES = ("Error", "ArrowException", "SQLAlchemyError")
-"""What errors of databases are called, whatever package they are from."""
+"""Names of the base classes of database errors, in any driver."""
 SAVED = "softcount_saved"
 DAY = 86_400_000_000
 """Microseconds."""
@@ -33,77 +33,71 @@ NO_TABLE = "the query gives no table. Give one that answers with rows: SELECT ..
 
 
 def query_source(query: str, connection: Any, name: str = "the query") -> SpooledSource:
-    """The rows of a query; the connection stays open. A path or an address is connected to and closed again."""
-    with opened(connection) as own:
+    """Fetch the rows of a query; a given connection stays open, a path or address is connected to and closed again."""
+    with _open_connection(connection) as own:
         if not isinstance(query, str) or not query.strip():
             raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
         try:
-            with undisturbed(own), closing(batches_of(query, own)) as batches:  # cursors are closed before connections
+            with (
+                _keep_transaction(own),
+                closing(_fetch_batches(query, own)) as batches,
+            ):  # cursors are closed before connections
                 return SpooledSource(batches, name)
         except Exception as error:
-            raise refused_query(error) from None
+            raise _as_data_error(error) from None
 
 
 @contextmanager
-def opened(connection: Any) -> Iterator[Any]:
-    """A connection to ask: one that is given stays open, and of a path or an address is closed again."""
+def _open_connection(connection: Any) -> Iterator[Any]:
     if isinstance(connection, str | os.PathLike):
         with closing(connected(os.fspath(connection))) as own:
             yield own
     elif hasattr(connection, "raw_connection"):  # an engine of SQLAlchemy
-        with closing(_connect(connection)) as own:
+        with closing(_connect_sqlalchemy(connection)) as own:
             yield own.driver_connection
     elif hasattr(connection, "exec_driver_sql"):  # a connection of SQLAlchemy
-        yield _connect(connection).driver_connection
+        yield _connect_sqlalchemy(connection).driver_connection
     else:
         yield connection
 
 
-def _connect(alchemy: Any) -> Any:
-    """The connection that an engine of SQLAlchemy makes, or that one of its connections has."""
+def _connect_sqlalchemy(alchemy: Any) -> Any:
     try:
         return alchemy.raw_connection() if hasattr(alchemy, "raw_connection") else alchemy.connection
     except Exception as error:
-        raise refused_query(error) from None
+        raise _as_data_error(error) from None
 
 
-def refused_query(error: Exception) -> Exception:
-    """What a database says of a query, as an error of ours; any other error as it is."""
-    said = f"{REFUSED}: {one_line(error)}."
-    return DataError(said) if is_database_error(error) else error
-
-
-def is_database_error(error: Exception) -> bool:
-    """Whether it is one of the errors that the DB-API knows, which every driver has for itself."""
-    if is_shortage(error):
-        return False
+def _as_data_error(error: Exception) -> Exception:
+    """Errors of the DB-API, which every driver defines for itself, as a `DataError`; any other error unchanged."""
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
-    return any(home not in ("builtins", "softcount") and name in BASES for home, name in kinds)
+    of_database = any(home not in ("builtins", "softcount") and name in BASES for home, name in kinds)
+    return DataError(f"{REFUSED}: {one_line(error)}.") if of_database and not is_shortage(error) else error
 
 
-def batches_of(query: str, connection: Any) -> Generator[Any, None, None]:
+def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
     """The rows of a query as Arrow batches, as they come."""
-    if is_duckdb(connection):
+    if _driver(connection) == "duckdb":
         answer = connection.sql(query)
         if answer is None:
             raise DataError(NO_TABLE)
         yield from _plain_batches(duckdb_reader(answer))
         return
-    with asking(_cursor(connection)) as cursor:
+    with _close_after(_cursor(connection)) as cursor:
         cursor.execute(query)
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
             yield from _plain_batches(cursor.fetch_record_batch())
             return
-        named = _home(connection) == "psycopg2"  # whose cursors with a name know their columns once they have rows
-        rows = plain_rows(cursor.fetchmany(ROWS)) if named else None
+        named = _driver(connection) == "psycopg2"  # its named cursors know their columns once they have rows
+        rows = _as_tuples(cursor.fetchmany(ROWS)) if named else None
         if cursor.description is None:
             raise DataError(NO_TABLE)
         names = [str(column[0]) for column in cursor.description]
         source.refuse_repeated(names)
-        rows = plain_rows(cursor.fetchmany(ROWS)) if rows is None else rows
+        rows = _as_tuples(cursor.fetchmany(ROWS)) if rows is None else rows
         while rows:
             yield _batch(names, rows)
-            rows = plain_rows(cursor.fetchmany(ROWS))
+            rows = _as_tuples(cursor.fetchmany(ROWS))
 
 
 def _plain_batches(reader: Any) -> Iterator[Any]:
@@ -125,12 +119,12 @@ def _plain_batches(reader: Any) -> Iterator[Any]:
 
 
 def _plain_column(column: Any) -> Any:
-    """A column of numbers or words for what Arrow has only a name for: decimals of any length, spans of time."""
+    """Intervals as durations, UUIDs as text and decimals of any length as doubles; other columns unchanged."""
     import pyarrow as pa
 
     if pa.types.is_interval(column.type):
         cells = column.to_pylist()
-        if any(cell is not None and cell.months for cell in cells):  # of which nobody knows how long they are
+        if any(cell is not None and cell.months for cell in cells):  # months have no fixed length
             return column
         spans = [None if cell is None else cell.days * DAY + cell.nanoseconds // 1_000 for cell in cells]
         return pa.array(spans, pa.duration("us"))
@@ -141,29 +135,22 @@ def _plain_column(column: Any) -> Any:
     return column
 
 
-def is_duckdb(connection: Any) -> bool:
-    """Whether it is a connection of DuckDB's own, which is asked for relations."""
-    return _home(connection) == "duckdb"
-
-
-def _home(connection: Any) -> str:
+def _driver(connection: Any) -> str:
     """The package that a connection is from."""
     return type(connection).__module__.partition(".")[0].lstrip("_")
 
 
-def vendor_of(connection: Any) -> str:
-    """The database behind a connection: duckdb, postgres, sqlite, or what its package is called."""
-    home = _home(connection)
+def _is_postgres(connection: Any) -> bool:
+    vendor = ""
     if hasattr(connection, "adbc_get_info"):
-        with suppress(Exception):  # a connection that is closed says so when it is asked
-            home = str(connection.adbc_get_info().get("vendor_name", home)).lower()
-    known = {"sqlite3": "sqlite", "psycopg": "postgres", "psycopg2": "postgres", "postgresql": "postgres"}
-    return known.get(home, home)
+        with suppress(Exception):  # a closed connection raises a clearer error when it is queried
+            vendor = str(connection.adbc_get_info().get("vendor_name", "")).lower()
+    return vendor == "postgresql" or _driver(connection) in ("psycopg", "psycopg2")
 
 
 @contextmanager
-def asking(cursor: Any) -> Iterator[Any]:
-    """A cursor that is closed at the end; what is wrong with its query is said before what is wrong with closing it."""
+def _close_after(cursor: Any) -> Iterator[Any]:
+    """A cursor that is closed at the end; an error of its query comes before an error of closing it."""
     try:
         yield cursor
     finally:
@@ -172,67 +159,65 @@ def asking(cursor: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def undisturbed(connection: Any) -> Iterator[None]:
+def _keep_transaction(connection: Any) -> Iterator[None]:
     """A block in which a query that Postgres refuses leaves the connection's transaction as it was.
 
-    ADBC lets nobody go back to a part of a transaction that failed: there the whole is rolled back, which is all that
-    could be done with it.
+    ADBC cannot go back to a savepoint of a failed transaction: there the whole transaction is rolled back.
     """
-    ours = vendor_of(connection) == "postgres"
-    saved = ours and _tell(connection, f"SAVEPOINT {SAVED}")
+    postgres = _is_postgres(connection)
+    saved = postgres and _execute(connection, f"SAVEPOINT {SAVED}")
     try:
         yield
     except BaseException:
-        back = saved and _tell(connection, f"ROLLBACK TO SAVEPOINT {SAVED}")
-        if ours and not back and hasattr(connection, "adbc_get_info"):
+        back = saved and _execute(connection, f"ROLLBACK TO SAVEPOINT {SAVED}")
+        if postgres and not back and hasattr(connection, "adbc_get_info"):
             with suppress(Exception):
                 connection.rollback()
         raise
     finally:
         if saved:
-            _tell(connection, f"RELEASE SAVEPOINT {SAVED}")
+            _execute(connection, f"RELEASE SAVEPOINT {SAVED}")
 
 
-def _tell(connection: Any, text: str) -> bool:
-    """Whether the database did something that gives no rows: outside of a transaction there is no way back."""
+def _execute(connection: Any, text: str) -> bool:
+    """Run a statement without rows; False if it failed, as savepoints do outside of a transaction."""
     try:
-        with asking(plain_cursor(connection)) as cursor:
+        with _close_after(_plain_cursor(connection)) as cursor:
             cursor.execute(text)
     except Exception:
         return False
     return True
 
 
-def plain_rows(rows: Sequence[Any]) -> Sequence[Any]:
-    """Rows as tuples, though a connection was told to give them by name."""
+def _as_tuples(rows: Sequence[Any]) -> Sequence[Any]:
+    """Rows as tuples, also from a connection that is set to give rows by name."""
     return [tuple(row.values()) for row in rows] if rows and isinstance(rows[0], Mapping) else rows
 
 
-def plain_cursor(connection: Any) -> Any:
-    """A cursor for answers of a few rows."""
+def _plain_cursor(connection: Any) -> Any:
     if not hasattr(connection, "cursor"):
         raise DataError(
             f"a {type(connection).__name__} is no connection to a database. Give what `connect` gives, a path to a "
             "file of SQLite or DuckDB, or the address of a Postgres database."
         )
-    return connection.cursor(**_in_order(connection))
+    return connection.cursor(**_tuple_rows(connection))
 
 
-def _in_order(connection: Any) -> dict[str, Any]:
-    """What has a cursor give rows as tuples, though its connection was told otherwise: names may be there twice."""
-    if _home(connection) == "psycopg":
+def _tuple_rows(connection: Any) -> dict[str, Any]:
+    """Cursor arguments that give rows as tuples, whatever the connection is set to: names may stand there twice."""
+    if _driver(connection) == "psycopg":
         return {"row_factory": import_module("psycopg.rows").tuple_row}
-    if _home(connection) == "psycopg2":
+    if _driver(connection) == "psycopg2":
         return {"cursor_factory": import_module("psycopg2.extensions").cursor}
     return {}
 
 
 def _cursor(connection: Any) -> Any:
     """A cursor that fetches as it goes; psycopg's own fetches everything at once unless it has a name."""
-    if _home(connection) in ("psycopg", "psycopg2"):
+    if _driver(connection) in ("psycopg", "psycopg2"):
         # Outside of a transaction a cursor with a name lasts only if it is held.
-        return connection.cursor(name="softcount", withhold=bool(connection.autocommit), **_in_order(connection))
-    return plain_cursor(connection)
+        return connection.cursor(name="softcount", withhold=bool(connection.autocommit), **_tuple_rows(connection))
+    return _plain_cursor(connection)
 
 
 def _batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
