@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC
 from typing import Any
 
 import duckdb
@@ -24,7 +23,6 @@ from softcount.export.scoring_plan import scoring_plan
 from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import number
 from softcount.export.sql_query import scoring_query
-from written_forms import FORMS
 
 CLOSE = 1e-12
 REFUSED = {"markov", "mixed_block"}
@@ -68,8 +66,12 @@ def fill(base: Any, cells: Cells, table: str, types: dict[type, str], mark: str 
     cursor.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", list(zip(*cells.values(), strict=True)))
 
 
-def run_postgres(base: Any, cells: Cells, model: Any, table: str = "rows") -> Answers:
-    types = {int: "bigint", float: "double precision", str: "text", bool: "boolean"}
+POSTGRES = {int: "bigint", float: "double precision", str: "text", bool: "boolean"}
+
+
+def run_postgres(
+    base: Any, cells: Cells, model: Any, table: str = "rows", types: dict[type, str] = POSTGRES
+) -> Answers:
     fill(base, cells, table, types, "%s")
     try:
         found: Answers = sorted(base.execute(query(model, "postgres", table)).fetchall())
@@ -400,29 +402,6 @@ def test_the_nearest_centre_is_exported(kind: Any) -> None:
     found = run_sqlite(cells, model)
     assert found[0] == (0, None) and [row[1] for row in found[1:]] == model.labels_[1:].tolist()
     assert difference(kind(3, random_state=0).fit(X)) != 0.0
-
-
-def test_postgres_reads_forms_and_its_own_types(postgres: Any) -> None:
-    names = ["iso", "half days", "zones", "long months", "ISO durations", "euros"]
-    cells = numbered({name: FORMS[name] for name in names})
-    model = sc.NaiveBayes(kinds=dict.fromkeys(names, "normal")).fit(
-        pa.table({name: FORMS[name] for name in names}), ["a", "b"] * 20
-    )
-    agrees(run_postgres(postgres, cells, model), model, cells)
-    typed = ["typed moments", "typed days", "typed clock", "typed durations"]
-    model = sc.NaiveBayes().fit(pa.table({name: FORMS[name] for name in typed}), ["a", "b"] * 20)
-    columns = dict(zip(typed, ("timestamptz", "date", "time", "interval"), strict=True))
-    made = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
-    try:
-        postgres.execute("SET LOCAL TIME ZONE 'Asia/Kathmandu'")
-        postgres.execute(f"CREATE TABLE rows (row bigint, {made})")
-        given = [[moment.replace(tzinfo=UTC) for moment in FORMS[typed[0]]], *(FORMS[name] for name in typed[1:])]
-        rows = list(zip(range(40), *given, strict=True))
-        postgres.cursor().executemany("INSERT INTO rows VALUES (%s, %s, %s, %s, %s)", rows)
-        found = sorted(postgres.execute(query(model, "postgres", "rows")).fetchall())
-    finally:
-        postgres.rollback()
-    agrees(found, model, {name: FORMS[name] for name in typed})
 
 
 def test_networks_are_refused() -> None:

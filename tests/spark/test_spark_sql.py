@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
@@ -56,19 +55,19 @@ def test_hostile_names_are_inert(session: Any, hostile: tuple[Any, Cells]) -> No
     agrees(run_spark(session, cells, model), model, cells)
 
 
-def test_dates_times_and_units_are_read(session: Any) -> None:
-    names = ["iso", "half days", "zones", "long months", "ISO durations", "dollars"]
-    cells = {name: FORMS[name] for name in names}
-    model = sc.NaiveBayes(kinds=dict.fromkeys(names, "normal")).fit(pa.table(cells), ["a", "b"] * 20)
-    agrees(run_spark(session, numbered(cells), model), model, cells)
-    typed = {name: FORMS[name] for name in ("typed moments", "typed days")}
-    model = sc.NaiveBayes().fit(pa.table(typed), ["a", "b"] * 20)
-    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
-    moments = [moment.replace(tzinfo=UTC) for moment in typed["typed moments"]]
-    rows = list(zip(range(40), moments, typed["typed days"], strict=True))
-    frame = session.createDataFrame(rows, "row long, `typed moments` timestamp, `typed days` date")
-    frame.createOrReplaceTempView("rows")
-    agrees(sorted(tuple(row) for row in session.sql(query(model, "spark", "rows")).collect()), model, typed)
+def test_a_date_is_cast_in_a_view_or_refused(session: Any) -> None:
+    days = FORMS["typed days"]
+    model = sc.NaiveBayes().fit(pa.table({"day": days}), ["a", "b"] * 20)
+    session.createDataFrame(list(zip(range(40), days, strict=True)), "row long, day date").createOrReplaceTempView(
+        "days"
+    )
+    session.sql("SELECT row, unix_date(day) * 86400 AS day FROM days").createOrReplaceTempView("numbers")
+    found = sorted(tuple(row) for row in session.sql(query(model, "spark", "numbers")).collect())
+    agrees(found, model, {"day": days})
+    session.sql("SELECT row, CAST(day AS STRING) AS day FROM days").createOrReplaceTempView("texts")
+    for table in ("days", "texts"):
+        with pytest.raises(Exception, match=r"column 'day' must be seconds since 1970|DATATYPE_MISMATCH"):
+            session.sql(query(model, "spark", table)).collect()
 
 
 def test_words_of_documents_are_found_and_summed(session: Any) -> None:

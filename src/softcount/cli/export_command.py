@@ -19,8 +19,8 @@ Examples:
 
 A query reads the columns of the model from --table and gives a line for every row: the predicted class, then the
 probability of each, as `softcount predict` does; --keep has columns of the table come first. Cells that mean missing,
-and levels never seen, are taken as the model takes them; dates, times and amounts are read from the database's own
-types, as text in the form that the model has learned, or as numbers (seconds since 1970).
+and levels never seen, are taken as the model takes them. Dates, durations and amounts with a unit go in as numbers
+(seconds since 1970, numbers in the unit): the first lines of the query name the columns to cast in a view.
 
 Words of a text are found in DuckDB, Postgres, Spark and BigQuery. A graph takes a tensor for every column: numbers
 (dates as seconds since 1970) with NaN for missing, levels as text.

@@ -21,7 +21,6 @@ from softcount.export.onnx_wholes import written_whole
 from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names, spellings
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
-from softcount.table.cell_forms import CellForm, NumberForm, TimeForm
 from softcount.table.names import apart
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -57,27 +56,10 @@ def scoring_graph(plan: ScoringPlan) -> Any:
 
 def _value(column: InputColumn) -> Any:
     onnx = onnx_module()
-    kind = onnx.TensorProto.DOUBLE if column.levels is None else onnx.TensorProto.STRING
-    return onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1], doc_string=_expected(column))
-
-
-def _expected(column: InputColumn) -> str:
-    """What is to be put in."""
+    kind, expected = onnx.TensorProto.DOUBLE, f"{column.expected}, NaN where missing"
     if column.levels is not None:
-        return 'text, "" where missing'
-    if column.form is None:
-        return "numbers, NaN where missing"
-    return f"{as_number(column.form)}, NaN where missing"
-
-
-def as_number(form: CellForm) -> str:
-    """What the numbers of a form are."""
-    if isinstance(form, NumberForm):
-        return f"numbers in {form.unit}" if form.unit else "numbers"
-    if isinstance(form, TimeForm) and form.is_date:
-        return "seconds since 1970"
-    clock = isinstance(form, TimeForm) and "%D" not in form.pattern and not form.typed.startswith("duration")
-    return "seconds since midnight" if clock else "seconds"
+        kind, expected = onnx.TensorProto.STRING, 'text, "" where missing'
+    return onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1], doc_string=expected)
 
 
 def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
@@ -177,8 +159,7 @@ def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck
     found = np.array([places.get(value.item() if isinstance(value, np.generic) else value, -1) for value in told])
     check = compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
     formed = [column for column in plan.columns if column.form is not None]
-    notes = (f"column {column.key!r} goes in as {as_number(column.form)}" for column in formed if column.form)
-    return replace(check, notes=tuple(notes))
+    return replace(check, notes=tuple(f"column {column.key!r} goes in as {column.expected}" for column in formed))
 
 
 def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:

@@ -19,12 +19,13 @@ from softcount.models.nodes import Node
 from softcount.models.weighed_star import LOWEST, WeighedStar
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
-from softcount.table.cell_forms import CellForm, is_plain
+from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain
 from softcount.table.names import labels
 from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema, asked_words
 from softcount.text import Reading
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN")
+SINCE_1970 = "seconds since 1970"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,19 @@ class InputColumn:
     def number(self) -> bool:
         """Whether its cells are read as numbers."""
         return self.levels is None or self.valued
+
+    @property
+    def expected(self) -> str:
+        """What the numbers of a column are that other programs are given."""
+        form = self.form
+        if form is None:
+            return "numbers"
+        if isinstance(form, NumberForm):
+            return f"numbers in {form.unit}" if form.unit else "numbers"
+        if isinstance(form, TimeForm) and form.is_date:
+            return SINCE_1970
+        clock = isinstance(form, TimeForm) and "%D" not in form.pattern and not form.typed.startswith("duration")
+        return "seconds since midnight" if clock else "seconds"
 
     def numbers(self, cells: Sequence[Any]) -> list[float | None]:
         """Cells as the numbers they stand for."""

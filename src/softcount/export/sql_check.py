@@ -11,9 +11,8 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.export.block_formulas import BlockDensity, blocks_in
 from softcount.export.drawn_rows import DrawnRows, ExportCheck, compared
-from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
-from softcount.export.sql_query import most_kept, scoring_query
-from softcount.export.written_cells import reads, unread
+from softcount.export.scoring_plan import ScoringPlan, plain_names
+from softcount.export.sql_query import columns_to_cast, most_kept, scoring_query
 from softcount.sources.wording import and_others
 from softcount.table.names import apart
 
@@ -27,7 +26,10 @@ def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportChe
     run, own = (_in_sqlite, "sqlite") if dialect == "sqlite" or not _has_duckdb() else (_in_duckdb, "duckdb")
     numbered = apart(ROW, {column.name for column in plan.columns})
     names = [numbered, *(column.name for column in plan.columns)]
-    cells = [list(range(len(rows.places))), *(_given(column, rows.cells[column.key], own) for column in plan.columns)]
+    cells = [list(range(len(rows.places)))]
+    for column in plan.columns:
+        written = rows.cells[column.key]
+        cells.append(written if column.form is None else column.numbers(written))
     found = sorted(run(names, cells, scoring_query(plan, own, keep=[numbered])))
     places = {value: place for place, value in enumerate(plain_names(plan.names)["values"])}
     told = np.array([-1 if row[1] is None else places[row[1]] for row in found])
@@ -36,18 +38,13 @@ def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportChe
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
     check = compared(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], told, proba)
     blocks = [block for term in plan.terms for block in blocks_in(term) if block.kept > most_kept(dialect)]
-    return replace(check, notes=(*map(_blind, blocks), *unread(plan.columns, dialect)))
+    return replace(check, notes=(*map(_blind, blocks), *columns_to_cast(plan)))
 
 
 def _blind(block: BlockDensity) -> str:
     """What is said of a block that only whole rows are scored by."""
     keys = list(block.keys)
     return f"rows with a hole in the block of {len(keys)} columns ({and_others(keys)}) come out without a class"
-
-
-def _given(column: InputColumn, cells: list[Any], dialect: str) -> list[Any]:
-    """Cells as they are written, or as plain numbers where the dialect does not read that."""
-    return cells if column.form is None or reads(column.form, dialect) else column.numbers(cells)
 
 
 def _has_duckdb() -> bool:

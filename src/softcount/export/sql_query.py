@@ -24,7 +24,7 @@ from softcount.export.block_formulas import (
     with_blocks_computed,
 )
 from softcount.export.formulas import AllKnown, Code, Formula, LevelCode, WordsCode, code_key, stages, summands
-from softcount.export.scoring_plan import InputColumn, ScoringPlan, plain_names
+from softcount.export.scoring_plan import SINCE_1970, InputColumn, ScoringPlan, plain_names
 from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import (
     SqlFormulas,
@@ -47,7 +47,6 @@ from softcount.export.sql_formulas import (
 )  # fmt: skip
 from softcount.export.sql_sums import SCORE, JoinedTable, SumStep, asked_later, batches, joined_tables
 from softcount.export.sql_words import READING, refuse_reading, refuse_words, word_rows, word_sums
-from softcount.export.written_cells import WrittenCells
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
 from softcount.records import dataclass
@@ -74,7 +73,24 @@ def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, kee
     last = writer.last(table)
     marked = " MATERIALIZED" if dialect in MATERIALIZED else ""
     steps = [f"{name} AS{marked} (\n  {step.sql(dialect=dialect, copy=False)}\n)" for name, step in writer.steps]
-    return f"-- {HEADING}\nWITH " + ",\n".join(steps) + f"\n{last.sql(dialect=dialect, copy=False)};\n"
+    heading = "".join(f"-- {line}\n" for line in (HEADING, *columns_to_cast(plan)))
+    return f"{heading}WITH " + ",\n".join(steps) + f"\n{last.sql(dialect=dialect, copy=False)};\n"
+
+
+def columns_to_cast(plan: ScoringPlan) -> list[str]:
+    """A line for each column that the query takes as a number and the model has read from dates, durations or units.
+
+    Names and cells are written by `repr`: no line break in them ends the comment that the line becomes.
+    """
+    found = []
+    for column in plan.columns:
+        if column.form is not None:
+            cell = column.form.written(1706659200.0 if column.expected == SINCE_1970 else 4500.0)
+            example = f"{cell!r} is {column.numbers([cell])[0]:.12g}"
+            found.append(
+                f"column {column.key!r} is read as {column.expected} ({example}): cast it in a view of the table"
+            )
+    return found
 
 
 @dataclass
@@ -112,7 +128,7 @@ class QueryWriter:
 
     def last(self, table: str) -> Any:
         """The selection that comes last, after all steps."""
-        rows = self._bounded(self._parsed(self._read(table)))
+        rows = self._bounded(self._read(table))
         for name, (keys, whole, others) in self.blocks.items():
             rows = self._block(rows, name, keys, (whole, others))
             self.done.append(name)
@@ -144,27 +160,6 @@ class QueryWriter:
         select = self.exp.Select(expressions=[*kept, *cells, *nothing]).from_(source, copy=False)
         return self._step("softcount_cells", select)
 
-    def _parsed(self, last: str) -> str:
-        """Dates, times and numbers with a unit as the numbers they are: their parts first, then what these make."""
-        forms = {self.formulas.names.cells[one.key]: one.form for one in self.plan.columns if one.form is not None}
-        if not forms:
-            return last
-        reader, exp = WrittenCells(self.dialect), self.exp
-        parts = {name: reader.parts(form, exp.column(name)) for name, form in forms.items()}
-        named = [self._named(part, f"{name}_{own}") for name, each in parts.items() for own, part in each.items()]
-        last = self._step("softcount_written", self._select(last, [*self._kept(self._inputs()), *named]))
-        found = []
-        for name in self.formulas.names.cells.values():
-            cell = exp.column(name)
-            if name in forms:
-                own = {part: exp.column(f"{name}_{part}") for part in parts[name]}
-                plain = reader.plain(forms[name], cell)
-                if self.dialect == "sqlite":
-                    plain = double(case_of([self._no_number(cell, cell)], cell.copy()))
-                cell = self._named(reader.value(forms[name], cell, own, plain), name)
-            found.append(cell)
-        return self._step("softcount_numbers", self._select(last, [*self._kept(self.carried), *found]))
-
     def _bounded(self, last: str) -> str:
         """Numbers outside of what their column may hold are null, as the model takes them."""
         exp, names = self.exp, self.formulas.names.cells
@@ -192,12 +187,10 @@ class QueryWriter:
         # Not IN: DuckDB makes a join of each, and 300 columns took 25 s to plan.
         missing = [(exp.Literal.string(word), exp.Null()) for word in column.missing]
         trimmed = exp.Trim(this=text.copy())
-        if column.form is not None:
-            return case_of(missing, WrittenCells(self.dialect).of_source(column.form, source, trimmed.copy()), trimmed)
         if column.levels is None:
             if self.dialect != "sqlite":
-                return double(case_of(missing, source, trimmed))
-            odd = case_of([self._no_number(source, text)], source)
+                return double(case_of(missing, source if column.form is None else self._typed(column, source), trimmed))
+            odd = case_of([(self._no_number(column, source, text), exp.Literal.number("9e999"))], source)
             return case_of(
                 [(self._is_number(source), self._unmarked(column, source))], double(case_of(missing, odd, trimmed))
             )
@@ -212,6 +205,25 @@ class QueryWriter:
         )
         return double(case_of(missing, case_of(values), trimmed))
 
+    def _typed(self, column: InputColumn, source: Any) -> Any:
+        """A cell of a column that must have a numeric type: the text "1.234" may stand for 1234 in the model's form.
+
+        Databases refuse to multiply text and dates by a number, except Snowflake, which casts text, and Spark, which
+        casts anything, to null if it has to.
+        """
+        exp = self.exp
+        if self.dialect == "snowflake":
+            variant = exp.Anonymous(this="TO_VARIANT", expressions=[source.copy()])
+            is_text = exp.Anonymous(this="IS_VARCHAR", expressions=[variant])
+            odd = exp.Anonymous(this="CONCAT", expressions=[source.copy(), exp.Literal.string(" is text")])
+            return case_of([(is_text, double(odd))], double(source))
+        if self.dialect == "spark":
+            kind = exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
+            odd = exp.In(this=kind, expressions=[exp.Literal.string(each) for each in ("string", "date", "timestamp")])
+            said = exp.Literal.string(f"column {column.key!r} must be {column.expected}")
+            return case_of([(odd, exp.Anonymous(this="RAISE_ERROR", expressions=[said]))], double(source))
+        return exp.Mul(this=source, expression=number(1.0))
+
     def _is_number(self, source: Any) -> Any:
         """Whether a cell of SQLite's is a number, which need not be written out to be compared with words."""
         kind = self.exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
@@ -221,19 +233,23 @@ class QueryWriter:
         marks = [(number(mark), self.exp.Null()) for mark in number_words(column.missing)]
         return double(case_of(marks, source.copy(), source.copy()) if marks else source.copy())
 
-    def _no_number(self, source: Any, text: Any) -> tuple[Any, Any]:
-        """Text that is no number is 0 in SQLite; as an infinite one it leaves the row without a class."""
+    def _no_number(self, column: InputColumn, source: Any, text: Any) -> Any:
+        """Whether a cell of SQLite's is text that is no number, or any text in a column with a form.
+
+        SQLite reads it as 0; as infinity it leaves the row without a class.
+        """
         exp = self.exp
-        shapes = [exp.Glob(this=text.copy(), expression=exp.Literal.string(shape)) for shape in NO_NUMBERS]
-        shapes.append(exp.Not(this=exp.Glob(this=text.copy(), expression=exp.Literal.string("*[0-9]*"))))
         kind = exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
         is_text = exp.EQ(this=kind, expression=exp.Literal.string("text"))
+        if column.form is not None:
+            return is_text
+        shapes = [exp.Glob(this=text.copy(), expression=exp.Literal.string(shape)) for shape in NO_NUMBERS]
+        shapes.append(exp.Not(this=exp.Glob(this=text.copy(), expression=exp.Literal.string("*[0-9]*"))))
 
         def either(left: Any, right: Any) -> Any:
             return exp.Or(this=left, expression=right)
 
-        odd = exp.And(this=is_text, expression=exp.Paren(this=tree(either, shapes)))
-        return odd, exp.Literal.number("9e999")
+        return exp.And(this=is_text, expression=exp.Paren(this=tree(either, shapes)))
 
     def _coded(self, last: str) -> str:
         """Codes of numbers in intervals, and of levels that are looked up together with others."""

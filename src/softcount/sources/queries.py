@@ -38,10 +38,7 @@ def query_source(query: str, connection: Any, name: str = "the query") -> Spoole
         if not isinstance(query, str) or not query.strip():
             raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
         try:
-            with (
-                _keep_transaction(own),
-                closing(_fetch_batches(query, own)) as batches,
-            ):  # cursors are closed before connections
+            with _keep_transaction(own), closing(_fetch_batches(query, own)) as batches:
                 return SpooledSource(batches, name)
         except Exception as error:
             raise _as_data_error(error) from None
