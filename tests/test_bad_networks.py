@@ -207,8 +207,8 @@ def test_odd_names_are_names(first, tmp_path):
     assert arrow(found.sample(3, random_state=0)).column_names == [first, second, "c"]
     found.save(tmp_path / "odd.sc")
     assert sc.load(tmp_path / "odd.sc").query(second) == plain.query("b")
-    found.write(tmp_path / "odd.xml")
-    assert sc.BayesNet.read(tmp_path / "odd.xml").query(second) == pytest.approx(plain.query("b"), rel=1e-12)
+    found.write(tmp_path / "odd.bif")
+    assert sc.BayesNet.read(tmp_path / "odd.bif").query(second) == pytest.approx(plain.query("b"), rel=1e-12)
 
 
 def test_a_class_without_a_name_stands_back_behind_columns():

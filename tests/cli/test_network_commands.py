@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, np.ndarray, Network]]:
     """Random networks in files, each with its whole joint table."""
     place, rng, found = tmp_path_factory.mktemp("drawn"), np.random.default_rng(7), []
-    for number, ending in enumerate((".bif", ".xmlbif", ".bif.gz")):
+    for number, ending in enumerate((".bif", ".BIF", ".bif.gz")):
         small = random_network(rng, 5)
         levels = [[f"s{level}" for level in range(size)] for size in small.sizes]
         network = Network(small.graph, levels, small.tables)

@@ -263,9 +263,18 @@ def test_a_pipe_is_read_and_what_unpacks_to_too_much_is_not(tmp_path: Path, monk
 
 
 def test_the_ending_of_a_written_file_must_say_its_format(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"\.bif, \.xmlbif"):
-        write_network(read_bif(RAIN), tmp_path / "rain.net")
+    for name in ("rain.net", "rain.xml", "rain.xmlbif.gz"):
+        with pytest.raises(DataError, match=r"End it in \.bif or \.bif\.gz"):
+            write_network(read_bif(RAIN), tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_xmlbif_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "dogs.xml").write_text('\ufeff\n<?xml version="1.0"?>\n<BIF VERSION="0.3"></BIF>\n')
+    with pytest.raises(
+        DataError, match=r"dogs\.xml is XML, and XMLBIF networks are not read\. Save the network as BIF"
+    ):
+        read_network(tmp_path / "dogs.xml")
 
 
 PIECES = [*"{}()|;,[]-\n", "\\", '"', "//", "/*", "*/", "table", "default", "0.5", "nan"]

@@ -114,42 +114,39 @@ def test_pgmpy_reads_the_same_numbers_in_real_files(data: Callable[[str], Path],
         assert np.allclose(table, theirs / theirs.sum(axis=-1, keepdims=True), rtol=1e-14, atol=0)
 
 
-@pytest.mark.parametrize("ending", ["bif", "xml"])
-def test_pgmpy_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path, ending: str) -> None:
-    from pgmpy.readwrite import BIFReader, BIFWriter, XMLBIFReader, XMLBIFWriter
+def test_pgmpy_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path) -> None:
+    from pgmpy.readwrite import BIFReader, BIFWriter
 
-    reader, writer = (BIFReader, BIFWriter) if ending == "bif" else (XMLBIFReader, XMLBIFWriter)
     for seed in range(3):
         network = plain_network(seed)
-        path, back = str(tmp_path / f"ours.{ending}"), str(tmp_path / f"back.{ending}")
+        path, back = str(tmp_path / "ours.bif"), str(tmp_path / "back.bif")
         write_network(network, path)
-        model = reader(path).get_model()
+        model = BIFReader(path).get_model()
         for name, table in zip(network.graph.names, network.tables, strict=True):
             assert np.array_equal(pgmpy_table(model, network, name), table)
-        writer(model).write(back)
+        BIFWriter(model).write(back)
         again = read_network(back)
         for name, table in zip(again.graph.names, again.tables, strict=True):
             assert np.allclose(table, pgmpy_table(model, again, str(name)), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize(("ending", "digits"), [("bif", 1e-7), ("bifxml", 2e-6)])
-def test_pyagrum_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path, ending: str, digits: float) -> None:
+def test_pyagrum_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path) -> None:
     import pyagrum as gum
 
     rng = np.random.default_rng(8)
     for seed in range(3):
         network = with_two_levels_or_more(plain_network(seed), rng)
-        path = str(tmp_path / f"ours.{ending}")
+        path = str(tmp_path / "ours.bif")
         write_network(network, path)
         theirs = gum.loadBN(path)
-        gum.saveBN(theirs, str(tmp_path / f"back.{ending}"))
-        again = read_network(tmp_path / f"back.{ending}")
+        gum.saveBN(theirs, str(tmp_path / "back.bif"))
+        again = read_network(tmp_path / "back.bif")
         for node, name in enumerate(network.graph.names):
             found = theirs.cpt(name)
             order = list(reversed(found.names))
             assert list(theirs.variable(name).labels()) == list(network.levels[node])
-            assert np.allclose(found.toarray(), by_name(network, node, order), rtol=0, atol=digits)
+            assert np.allclose(found.toarray(), by_name(network, node, order), rtol=0, atol=1e-7)
             place = again.graph.place(name)
             order = [again.graph.names[axis] for axis in again.graph.families[place]]
             assert again.levels[place] == network.levels[node]
-            assert np.allclose(again.tables[place], by_name(network, node, order), rtol=0, atol=digits)
+            assert np.allclose(again.tables[place], by_name(network, node, order), rtol=0, atol=1e-7)

@@ -91,8 +91,6 @@ CASES = (
          says=("numbers in \u20ac",), missing={"Price": 4, "Share": 5}),
     Case("phones.csv",
          kinds={"phone": "left out", "zip": "left out", "part": "categorical", "left": "categorical"}),
-    Case("orange.tab", kinds={"size": "real", "wing": "categorical", "which": "categorical"}, missing={"wing": 1},
-         says=("types and roles, as Orange writes them", "'which' as the class")),
     Case("zero_heavy.csv",
          kinds={"customer_id": "left out", "rain_mm": "amount", "temp": "real", "capital_gain": "amount",
                 "visits": "count", "grade": "categorical"},

@@ -1,4 +1,4 @@
-"""ARFF, JSON, SQLite, AutoClass, Excel, several files, and odd columns of frames: taken, or refused in a clear line."""
+"""ARFF, JSON, SQLite, Excel, several files, and odd columns of frames: taken, or refused in a clear line."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from softcount.errors import DataError
 from table.reading import cells, read_table
 
 ROWS = [{"size": 1.5 + n % 7, "colour": "red" if n % 3 else "dark blue", "n": n % 4} for n in range(40)]
+
+ORANGE = "size\twing\twhich\ncontinuous\tdiscrete\td\n\t\tclass\n" + "6.29\tshort\twasp\n" * 20
 
 
 def kinds(data: Any, **how: Any) -> dict[Any, str]:
@@ -114,7 +116,9 @@ def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
         ("t.jsonl", "".join(f'{{"key {n}": 1}}\n' for n in range(40_000)), "has 30,001 columns or more"),
         ("t.jsonl", "".join(f'{{"key {n}": 1}}\n' for n in range(5_000)), "5,000 different names in 5,000 rows"),
         ("t.arff", "@relation t\n@attribute a numeric\n@attribute a numeric\n@data\n1,2\n", "both named 'a'"),
-        ("t.db2", "1 2\n", "needs its header beside it"),
+        ("t.db2", "1 2\n", "a table of AutoClass, which is not read. Save it as plain CSV"),
+        ("t.data", "!#; AutoClass C data file\n1 2\n", "a table of AutoClass, which is not read"),
+        ("t.tab", ORANGE, "types and roles, as Orange writes them, which are not read. Delete these two lines"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_line(name: str, content: str, said: str, tmp_path: Path) -> None:
@@ -193,20 +197,6 @@ def test_a_table_of_a_database_must_be_one(tmp_path: Path) -> None:
         softcount.read(tmp_path / "a.db")
     with pytest.raises(DataError, match="there is no table 'paint'"):
         softcount.read(f"{tmp_path / 'a.db'}::paint")
-
-
-def test_autoclass_files_say_what_their_columns_are(tmp_path: Path) -> None:
-    (tmp_path / "a.hd2").write_text(
-        "!#; AutoClass C header file\nnum_db2_format_defs 1\nnumber_of_attributes 3\n"
-        '0 dummy nil "case number"\n1 discrete nominal colour range 2\n'
-        "2 real scalar weight zero_point 0.0 rel_error 0.01\n"
-    )
-    (tmp_path / "a.db2").write_text(
-        "; by hand\n" + "".join(f"{n} c{n % 2} {1.5 + n % 5}\n" for n in range(20)) + "9 ? ?\n"
-    )
-    found = read_table(softcount.read(tmp_path / "a.db2"))
-    assert found.kinds == {"case number": "identifier", "colour": "categorical", "weight": "positive"}
-    assert found.used == ["colour", "weight"] and found.table.missing == {"colour": 1, "weight": 1}
 
 
 def parts(folder: Path) -> list[str]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {
     ".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather",
-    ".arff", ".json", ".jsonl", ".ndjson", ".db2", ".xlsx", ".db", ".sqlite", ".sqlite3", ".duckdb",
+    ".arff", ".json", ".jsonl", ".ndjson", ".xlsx", ".db", ".sqlite", ".sqlite3", ".duckdb",
 }  # fmt: skip
 """Endings of data files, taken off to name the model."""
 

@@ -25,7 +25,7 @@ WORDS = (*WITH_CLASS, "chow-liu", "search")
 """Ways to find a structure; the first ones need the class."""
 
 FILES = (".bif", ".xmlbif", ".bifxml", ".xml")
-"""Endings of network files, also with .gz after them."""
+"""Endings of network files, also with .gz after them; XML is refused by a line that names BIF."""
 
 Edges = tuple[tuple[str, str], ...]
 
@@ -121,7 +121,7 @@ OPTIONS: list[dict[str, Any]] = [
     {
         "param_decls": ["--net"],
         "metavar": "EDGES|FILE|WORD",
-        "help": "Learn a Bayesian network: edges (A>B, A>C), a network file to take them from (.bif, .xml), or how to "
+        "help": "Learn a Bayesian network: edges (A>B, A>C), a network file to take them from (.bif), or how to "
         "find them: naive, tan, joint (with --target), chow-liu, search.",
     },
     {

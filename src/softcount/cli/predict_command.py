@@ -47,7 +47,7 @@ file, or of standard input, is a document, unless the first line (as CSV or TSV)
 Of hidden states in sequences, one line per step: its place, the state on the likeliest path, the probability of each
 state. Of a Markov chain, one line per sequence: what comes next.
 
-Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), any node can be predicted from
+Of a network, which may also be a network file (.bif, gzipped or not), any node can be predicted from
 the rest of each row: a level with its probabilities, or the expected value of a number."""
 
 

@@ -29,7 +29,7 @@ What is given of a column is its value, a range of numbers (price=100..200, pric
 of several values ('brakes=disc|rim'), or anything but some ('brakes!=disc'); in quotes, where the shell would take a
 sign for its own. Answers are exact: ranges count by their probability.
 
-MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not). Of a network several nodes can be asked for at once:
+MODEL may be a network file (.bif, gzipped or not). Of a network several nodes can be asked for at once:
 the answer is their joint distribution. What is given may also be how likely levels make what was seen (a:0.8|b:0.2); of
 a number that was cut into intervals, a range counts by the share of each interval that it covers. A network too dense
 for an exact answer is refused with what it would cost; then more --memory helps, or --samples, whose answers have

@@ -19,7 +19,7 @@ Examples:
   softcount sample alarm.bif -n 20000 -o alarm.csv
   softcount sample visits.sc -n 5 --length 40        sequences, with their hidden states
 
-MODEL may be a network file (.bif, .xmlbif, .xml, gzipped or not); of a network, hidden nodes are drawn too."""
+MODEL may be a network file (.bif, gzipped or not); of a network, hidden nodes are drawn too."""
 
 
 @click.command("sample", epilog=EPILOG, short_help="Draw new rows from a model.")

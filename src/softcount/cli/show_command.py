@@ -45,7 +45,7 @@ the states of its first sequences under their first number.
 
 With DATA, a network shows the rows that fit it worst, with the nodes that make them odd.
 
-Of a network, which may also be a network file (.bif, .xmlbif, .xml, gzipped or not), its graph is drawn and the table
+Of a network, which may also be a network file (.bif, gzipped or not), its graph is drawn and the table
 of each node shown: a line for every combination of its parents' levels. Hidden nodes are in parentheses; in the
 pictures of --dot and --svg, dashed."""
 

@@ -363,7 +363,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
 
     @classmethod
     def read(cls, path: Any) -> BayesNet:
-        """A network from a BIF or XMLBIF file."""
+        """Read a network from a BIF file, gzipped or not."""
         from softcount.estimators.net_files import net_from
         from softcount.files.network_file import read_network
 
@@ -371,7 +371,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         return found
 
     def write(self, path: Any) -> None:
-        """Write the network to a file: XMLBIF where its name ends in .xml or .xmlbif, else BIF."""
+        """Write the network to a BIF file, gzipped if its name ends in .gz."""
         from softcount.files.network_file import write_network
 
         write_network(self.network_, path)

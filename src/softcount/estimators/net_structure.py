@@ -90,7 +90,7 @@ def graph_of_text(text: str) -> Graph:
     if not edges and len(names) == 1:
         raise DataError(
             f"{text!r} is neither a list of edges (A>B, B>C) nor one of {', '.join(WORDS)}, nor the name of a network "
-            "file (.bif, .xml)."
+            "file (.bif)."
         )
     return Graph.of(edges, dict.fromkeys(names))
 

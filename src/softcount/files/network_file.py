@@ -1,4 +1,4 @@
-"""Networks in files: BIF or XMLBIF, plain or gzipped, told apart by what they hold."""
+"""Networks in BIF files, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import os
 from softcount.errors import DataError
 from softcount.files.atomic import atomic_writer
 from softcount.files.bif import bif_text, read_bif
-from softcount.files.xmlbif import read_xmlbif, xmlbif_text
 from softcount.networks.network import Network
 from softcount.sources.bytestream import TextFile, as_utf8, is_passing, spooled
 
 LONGEST_NETWORK = 256 << 20
 """Bytes of a network's text, unpacked; the largest published one has six million."""
-
-_WRITERS = {".bif": bif_text, ".xmlbif": xmlbif_text, ".bifxml": xmlbif_text, ".xml": xmlbif_text}
 
 
 def read_network(source: str | os.PathLike[str]) -> Network:
@@ -24,25 +21,13 @@ def read_network(source: str | os.PathLike[str]) -> Network:
     >>> read_network("variable c { type discrete [2] {h, t}; } probability (c) { table .5 .5; }").sizes
     (2,)
     """
-    if isinstance(source, str) and _is_text(source):
-        text = source.removeprefix("\ufeff")
-        return read_xmlbif(text.lstrip()) if _is_xml(text) else read_bif(text)
+    if isinstance(source, str) and "{" in source and ("\n" in source or not os.path.exists(source)):
+        return read_bif(source)
     path = os.fsdecode(source)
-    held = _bytes_of(path)
-    if _is_xml(held):
-        return read_xmlbif(held.lstrip(), path)
-    return read_bif(as_utf8(held)[0].decode(), path)
-
-
-def _is_text(source: str) -> bool:
-    """A network's text has a brace or begins with a bracket; a path that looks so must be there."""
-    looks = "{" in source or _is_xml(source)
-    return looks and ("\n" in source or not os.path.exists(source))
-
-
-def _is_xml(document: str | bytes) -> bool:
-    start = document if isinstance(document, str) else document[:1000].decode("latin-1")
-    return start[:1000].lstrip("\ufeff \t\r\n").startswith("<")
+    text = as_utf8(_bytes_of(path))[0].decode()
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        raise DataError(f"{path} is XML, and XMLBIF networks are not read. Save the network as BIF, in a .bif file.")
+    return read_bif(text, path)
 
 
 def _bytes_of(path: str) -> bytes:
@@ -65,14 +50,13 @@ def _unpacked(file: TextFile) -> bytes:
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:
-    """A file of the network, in the format that its name ends in: .bif or .xmlbif, .xml; gzipped with .gz after it."""
+    """Write a BIF file, gzipped if its name ends in .gz."""
     name = os.fsdecode(path)
     plain = name.removesuffix(".gz")
-    ending = os.path.splitext(plain)[1].lower()
-    if ending not in _WRITERS:
+    if not plain.lower().endswith(".bif"):
         raise DataError(
-            f"cannot tell the format from {name!r}. End it in {', '.join(_WRITERS)}, or one with .gz after."
+            f"networks are written as BIF, and {name!r} is no name of a BIF file. End it in .bif or .bif.gz."
         )
-    data = _WRITERS[ending](network).encode()
+    data = bif_text(network).encode()
     with atomic_writer(path, "wb") as out:
         out.write(data if plain == name else gzip.compress(data, mtime=0))

@@ -1,10 +1,8 @@
-"""Files that say themselves what their columns are: Weka's ARFF, and AutoClass's .db2 beside its .hd2."""
+"""Weka's ARFF files, which declare their columns."""
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,7 +20,7 @@ AUTOCLASS = b"!#; AutoClass"
 LOOK = 4_096
 """Bytes in which a file says what it is."""
 
-IGNORE, CATEGORICAL, NUMBER, POSITIVE = "ignore", "categorical", "number", "positive"
+CATEGORICAL, NUMBER = "categorical", "number"
 
 
 class DeclaredColumn(NamedTuple):
@@ -36,10 +34,12 @@ class DeclaredColumn(NamedTuple):
 def declared_source(file: TextFile) -> ArrowSource | None:
     """The source of such a file; None for any other."""
     begins = file.first(LOOK)
-    if _arff_begins(begins):
-        return _arff(file)
-    header = _header_beside(file.path) if begins.startswith(AUTOCLASS) or file.path.endswith(".db2") else None
-    return None if header is None else _autoclass(file, header)
+    if begins.startswith(AUTOCLASS) or file.path.endswith(".db2"):
+        raise DataError(
+            f"{file.name} is a table of AutoClass, which is not read. "
+            "Save it as plain CSV, with a first line that names the columns of its .hd2 file."
+        )
+    return _arff(file) if _arff_begins(begins) else None
 
 
 def _source(columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str) -> ArrowSource:
@@ -60,7 +60,7 @@ def _source(columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[st
 
 
 def _cell(cell: str | None, column: DeclaredColumn, line: int, name: str) -> object:
-    if cell is None or column.kind in (CATEGORICAL, IGNORE):
+    if cell is None or column.kind == CATEGORICAL:
         return cell
     number = number_of(cell)
     if number is None:
@@ -107,8 +107,10 @@ def _arff(file: TextFile) -> ArrowSource:
 def _arff_column(name: str, said: str) -> DeclaredColumn:
     if said.startswith("{"):
         return DeclaredColumn(name, CATEGORICAL, "nominal in the file")
-    kind = NUMBER if said.split()[0].lower() in ("numeric", "real", "integer") else "text"
-    return DeclaredColumn(name, NUMBER if kind == NUMBER else CATEGORICAL, f"{said.split()[0].lower()} in the file")
+    kind = said.split()[0].lower()
+    return DeclaredColumn(
+        name, NUMBER if kind in ("numeric", "real", "integer") else CATEGORICAL, f"{kind} in the file"
+    )
 
 
 def _arff_rows(lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, list[str | None]]]:
@@ -133,65 +135,3 @@ def _unquoted(cell: str) -> str:
     if len(cell) > 1 and cell[0] == cell[-1] and cell[0] in "'\"":
         return _escaped.sub(r"\1", cell[1:-1])
     return cell
-
-
-# -- AutoClass
-
-
-class AutoClassHeader(NamedTuple):
-    """What an .hd2 file says: the columns, what parts cells, what begins a comment, and the word for missing."""
-
-    columns: list[DeclaredColumn]
-    separator: str
-    comment: str
-    unknown: str
-
-
-def _header_beside(path: str) -> str | None:
-    """The .hd2 file of a .db2 file; one to be predicted has that of the file it is like."""
-    stem = path.removesuffix(".gz").removesuffix(".db2")
-    found = [f"{x}.hd2" for x in (stem, stem.removesuffix("-predict")) if os.path.isfile(f"{x}.hd2")]
-    if not found and path.endswith(".db2"):
-        raise DataError(f"{path} is AutoClass's data, which needs its header beside it: {stem}.hd2")
-    return found[0] if found else None
-
-
-def _autoclass(file: TextFile, header: str) -> ArrowSource:
-    said = _read_header(TextFile(header))
-    return _source(said.columns, _autoclass_rows(file, said), file.name)
-
-
-def _read_header(file: TextFile) -> AutoClassHeader:
-    columns: list[DeclaredColumn] = []
-    marks = {"separator_char": " ", "comment_char": ";", "unknown_token": "?"}
-    for number, line in _lines(file):
-        if not line.strip() or line[0] in "!#; ":
-            continue
-        words = shlex.split(line, comments=False)
-        if words[0] in marks and len(words) == 2:
-            marks[words[0]] = words[1]
-        elif words[0].isdecimal() and len(words) >= 4:
-            columns.append(_autoclass_column(words))
-        elif words[0] not in ("num_db2_format_defs", "number_of_attributes"):
-            raise DataError(f"line {number} of {file.name} is no attribute of AutoClass's: {wording.cell(line)}.")
-    return AutoClassHeader(columns, *marks.values())
-
-
-def _autoclass_column(words: Sequence[str]) -> DeclaredColumn:
-    kind, detail, name = words[1], words[2], words[3]
-    found = {"dummy": IGNORE, "discrete": CATEGORICAL, "real": POSITIVE if detail == "scalar" else "real"}.get(kind)
-    if found is None:
-        raise DataError(
-            f"{wording.column(name)} is declared {kind!r} in the header. It may be real, discrete or dummy."
-        )
-    return DeclaredColumn(name, found, f"{kind} in the header")
-
-
-def _autoclass_rows(file: TextFile, said: AutoClassHeader) -> Iterator[tuple[int, list[str | None]]]:
-    begun = False
-    for number, line in _lines(file):
-        if not line.strip() or line[0] in (f" {said.comment}" if begun else "!#; "):
-            continue
-        begun = True
-        cells = line.split() if said.separator == " " else [cell.strip() for cell in line.split(said.separator)]
-        yield number, [None if cell == said.unknown else cell.strip('"') for cell in cells]

@@ -66,25 +66,14 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
         return None
     refuse_wide(len(cells), name)
     names, below = _decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole))
-    note = _note_of_roles(names, below) if form.header is None and not form.names else None
-    if note is None:
-        return _dialect(delimiter, skip, FirstLine(names, below), form)
-    for _ in range(2):
-        skip = record_at(text, skip, delimiter.encode())[1]
-    found = _dialect(delimiter, skip, FirstLine(names, below[2:]), form)
-    return found._replace(notes=(*found.notes, note))
-
-
-def _note_of_roles(names: Sequence[str], below: Sequence[Sequence[str]]) -> str | None:
-    """What to say of a file that has three lines above its rows, as Orange writes them; None of others."""
-    if len(below) < 3 or not len(names) == len(below[0]) == len(below[1]):
-        return None
-    types, roles = below[:2]
-    if not set(types) <= ORANGE_TYPES or not set(roles) <= ORANGE_ROLES or set(below[2]) <= ORANGE_TYPES:
-        return None
-    target = [name for name, role in zip(names, roles, strict=True) if role == "class"]
-    named = f"; they name {wording.cell(target[0])} as the class" if target else ""
-    return f"the second and third line hold types and roles, as Orange writes them, and are left out{named}"
+    if form.header is None and not form.names and len(below) >= 3 and len(names) == len(below[0]) == len(below[1]):
+        types, roles, row = map(set, below[:3])
+        if types <= ORANGE_TYPES and roles <= ORANGE_ROLES and not row <= ORANGE_TYPES:
+            raise DataError(
+                f"the second and third line of {name} hold types and roles, as Orange writes them, which are not read. "
+                "Delete these two lines, or save the table as plain CSV."
+            )
+    return _dialect(delimiter, skip, FirstLine(names, below), form)
 
 
 def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
