@@ -18,9 +18,9 @@ from sqlglot import exp
 
 import softcount as sc
 from contract.examples import EXAMPLES, Example
+from softcount.export import DIALECTS
 from softcount.export.exported import as_sql
 from softcount.export.scoring_plan import scoring_plan
-from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import number
 from softcount.export.sql_query import scoring_query
 

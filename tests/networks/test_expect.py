@@ -326,7 +326,7 @@ def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPa
 def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hole_plan, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(row_trees, "MOST_CELLS", 1)
+    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 1)
     for seed in range(4):
         case = random_case(seed, extras=seed % 3, rows=300)
         right, _ = by_hand(case)
@@ -364,7 +364,7 @@ def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatc
 def test_some_rows_have_trees_and_the_others_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hole_plan, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(row_trees, "MOST_CELLS", 12)
+    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 12)
     case = random_case(1, extras=0, rows=300)
     right, _ = by_hand(case)
     found = case.expect()
@@ -383,7 +383,7 @@ def test_a_fit_says_of_how_many_rows_it_knows_by_sampling(monkeypatch: pytest.Mo
     monkeypatch.setattr(hole_plan, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
     assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
-    monkeypatch.setattr(row_trees, "MOST_CELLS", 1)
+    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 1)
     assert any(note.startswith("3 rows show too little") for note in BayesNet(edges).fit(rows).notes_)
 
 

@@ -194,10 +194,10 @@ def text_column(fitted: Learned, what: str) -> Any:
 def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
     """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
     from softcount.sources.bytestream import first_bytes
-    from softcount.sources.parquet import MAGIC
+    from softcount.sources.parquet import PARQUET_MAGIC
 
     key = fitted.schema.only_text
-    if key is None or first_bytes(path, len(MAGIC)) == MAGIC:
+    if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
         return None
     lines = _first_lines(path, name)
     if lines and any(str(key) in row for row in _as_cells(lines[0])):

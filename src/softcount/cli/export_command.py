@@ -8,7 +8,7 @@ import click
 
 from softcount.cli import options
 from softcount.errors import DataError
-from softcount.export.sql_dialects import DIALECTS
+from softcount.export import DIALECTS
 
 EPILOG = """\b
 Examples:

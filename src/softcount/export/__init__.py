@@ -1,1 +1,4 @@
-"""Models out of the door: as queries that score rows in a database, and as graphs that other programs run."""
+"""Models as SQL and ONNX for other programs."""
+
+DIALECTS = ("duckdb", "postgres", "sqlite", "spark", "bigquery", "snowflake")
+"""Dialects of SQL that queries are written in, by their names in sqlglot."""

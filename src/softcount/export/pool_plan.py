@@ -157,10 +157,10 @@ def _block_and_tables(columns: PoolColumns, member: BlockAndTables, weight: floa
         form = {"mean": member.block.means, "covariance": member.block.covariances}
         return [*found, *([block_formula(form, keys, cells) * weight] if keys else [])]
     deviations = np.sqrt(member.block.variances)
-    return [*found, *_normals(member.block.means, deviations, keys, cells, weight)]
+    return [*found, *_normal_terms(member.block.means, deviations, keys, cells, weight)]
 
 
-def _normals(
+def _normal_terms(
     means: np.ndarray, deviations: np.ndarray, keys: Sequence[Key], cells: Sequence[Formula], weight: float
 ) -> list[Formula]:
     found: list[Formula] = []

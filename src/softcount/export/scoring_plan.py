@@ -11,7 +11,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.export.density_formulas import column_formula, products, squared_distances
 from softcount.export.formulas import Apply, Formula, LookUp, clamped, formula
-from softcount.families.setting import ClosedForm, Params
+from softcount.families.setting import ClosedForm
 from softcount.fitted.answers import labels_in
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted_model import Fitted
@@ -104,9 +104,13 @@ def scoring_plan(model: Fitted) -> ScoringPlan:
     learned = model.learned_weights
     with np.errstate(divide="ignore"):
         bias = np.log(model.shares) if learned is None else learned.bias
-    scaled, params = _scales(model), model.params
-    forms = {leaf.key: _form(model, leaf, params[leaf.key]) for leaf in model.model.leaves}
-    terms = [_term(model.schema, leaf, forms[leaf.key], scaled.get(leaf.key)) for leaf in model.model.leaves]
+    scaled, params, terms = _scales(model), model.params, []
+    for leaf in model.model.leaves:
+        if model.linear is not None:
+            form = leaf.family.weighted_form(model.linear.weights[leaf.key], leaf.setting)
+        else:
+            form = leaf.family.closed_form(params[leaf.key])
+        terms.append(_term(model.schema, leaf, form, scaled.get(leaf.key)))
     columns = input_columns(model, [key for leaf in model.model.leaves for key in leaf.columns])
     whole = (formula(bias), *terms)
     return ScoringPlan(tuple(columns), whole, tuple(model.names), calibration=model.calibration)
@@ -144,12 +148,6 @@ def _term(schema: Schema, leaf: Node, form: ClosedForm | None, scaled: tuple[flo
     if isinstance(found, LookUp):
         return LookUp(found.code, clamped(weight * (np.maximum(found.table, LOWEST) if bounded else found.table)))
     return (Apply("largest", (found, formula(LOWEST))) if bounded else found) * weight
-
-
-def _form(model: Fitted, leaf: Node, params: Params) -> ClosedForm | None:
-    if model.linear is not None:
-        return leaf.family.weighted_form(model.linear.weights[leaf.key], leaf.setting)
-    return leaf.family.closed_form(params)
 
 
 def refused(key: Key, what: str, why: str) -> DataError:

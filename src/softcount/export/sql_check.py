@@ -26,7 +26,7 @@ def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportChe
     run, own = (_in_sqlite, "sqlite") if dialect == "sqlite" or not _has_duckdb() else (_in_duckdb, "duckdb")
     numbered = apart(ROW, {column.name for column in plan.columns})
     names = [numbered, *(column.name for column in plan.columns)]
-    cells = [list(range(len(rows.places)))]
+    cells: list[list[Any]] = [list(range(len(rows.places)))]
     for column in plan.columns:
         written = rows.cells[column.key]
         cells.append(written if column.form is None else column.numbers(written))

@@ -16,6 +16,7 @@ import numpy as np
 
 from softcount import remedies
 from softcount.errors import DataError
+from softcount.export import DIALECTS
 from softcount.export.block_formulas import (
     MOST_INLINED,
     MOST_KEPT,
@@ -25,7 +26,6 @@ from softcount.export.block_formulas import (
 )
 from softcount.export.formulas import AllKnown, Code, Formula, LevelCode, WordsCode, code_key, stages, summands
 from softcount.export.scoring_plan import SINCE_1970, InputColumn, ScoringPlan, plain_names
-from softcount.export.sql_dialects import DIALECTS
 from softcount.export.sql_formulas import (
     SqlFormulas,
     SqlNames,

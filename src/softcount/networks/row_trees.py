@@ -17,7 +17,7 @@ from softcount.networks.loaded_tree import LoadedTree
 from softcount.networks.row_evidence import Evidence
 from softcount.records import dataclass
 
-MOST_CELLS = 2**20
+ROW_TREE_CELLS = 2**20
 """Cells of the tree of one row, which take some milliseconds in every pass; Gibbs chains take as long for a row."""
 
 
@@ -55,7 +55,7 @@ class RowTrees:
         families = self.graph.families
         free = [tuple(node for node in family if not seen[node]) for family in families]
         try:
-            tree = JunctionTree.build(self.sizes, free, MOST_CELLS)
+            tree = JunctionTree.build(self.sizes, free, ROW_TREE_CELLS)
         except ResourceError:
             return None
         return UnseenPart(tree, [tuple(node if seen[node] else None for node in family) for family in families])

@@ -11,13 +11,13 @@ from softcount.networks.graph import Graph
 from softcount.networks.sampled_lanes import SampledLanes
 from softcount.records import dataclass
 
-BLOCK = 8192
+DRAWN_ROWS = 8192
 """Samples drawn at once."""
 
-CHAINS = 128
+QUERY_CHAINS = 128
 """Gibbs chains side by side."""
 
-TRIES = 32
+QUERY_TRIES = 32
 """States drawn forward for each chain to begin from one of them."""
 
 Likelihoods = Mapping[int, np.ndarray]
@@ -47,8 +47,8 @@ def weigh_samples(
     _check(graph, tables, of, given)
     rng, nodes = np.random.default_rng(seed), graph.ancestors([*of, *given])
     cells, logs = [], []
-    for start in range(0, samples, BLOCK):
-        unseen = np.full((min(BLOCK, samples - start), len(tables)), -1)
+    for start in range(0, samples, DRAWN_ROWS):
+        unseen = np.full((min(DRAWN_ROWS, samples - start), len(tables)), -1)
         states, weights = SampledLanes(graph, tables, unseen, given).forward(rng, nodes)
         cells.append(_cells(states, tables, of))
         logs.append(weights)
@@ -75,25 +75,25 @@ def gibbs(
     """
     _check(graph, tables, of, given)
     rng = np.random.default_rng(seed)
-    lanes = SampledLanes(graph, tables, np.full((CHAINS, len(tables)), -1), given)
-    states, log = lanes.start(rng, TRIES)
+    lanes = SampledLanes(graph, tables, np.full((QUERY_CHAINS, len(tables)), -1), given)
+    states, log = lanes.start(rng, QUERY_TRIES)
     met = np.flatnonzero(log > -np.inf)
     if not len(met):
-        raise _never_met(graph, given, CHAINS * TRIES)
-    states = states[np.where(log > -np.inf, np.arange(CHAINS), rng.choice(met, CHAINS))]
+        raise _never_met(graph, given, QUERY_CHAINS * QUERY_TRIES)
+    states = states[np.where(log > -np.inf, np.arange(QUERY_CHAINS), rng.choice(met, QUERY_CHAINS))]
     shape = [tables[node].shape[-1] for node in of]
-    seen = np.zeros((CHAINS, int(np.prod(shape))))
-    sweeps = max(2, -(-samples // CHAINS))
+    seen = np.zeros((QUERY_CHAINS, int(np.prod(shape))))
+    sweeps = max(2, -(-samples // QUERY_CHAINS))
     for sweep in range(-(sweeps // 4), sweeps):
         lanes.sweep(states, rng)
         if sweep >= 0:
-            seen[np.arange(CHAINS), _cells(states, tables, of)] += 1
+            seen[np.arange(QUERY_CHAINS), _cells(states, tables, of)] += 1
     seen /= sweeps
     probabilities = seen.mean(axis=0)
-    variances = seen.var(axis=0, ddof=1) / CHAINS
+    variances = seen.var(axis=0, ddof=1) / QUERY_CHAINS
     spread = probabilities * (1 - probabilities)
     worth = [own / var for own, var in zip(spread, variances, strict=True) if var > 0]
-    return _estimate(probabilities, variances, min([*worth, float(CHAINS * sweeps)]), shape)
+    return _estimate(probabilities, variances, min([*worth, float(QUERY_CHAINS * sweeps)]), shape)
 
 
 def _estimate(probabilities: np.ndarray, variances: np.ndarray, effective: float, shape: list[int]) -> Estimate:

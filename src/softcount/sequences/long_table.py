@@ -71,7 +71,9 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
     pieces = [_columns(piece.load(), source.keys) for piece in source.pieces(wanted)]
     found = {}
     for key in wanted:
-        chunks = [chunk for piece in pieces for chunk in _chunks(piece[key])]
+        chunks: list[Any] = []
+        for piece in pieces:
+            chunks.extend(piece[key].chunks if isinstance(piece[key], pa.ChunkedArray) else [piece[key]])
         found[key] = flat(pa.chunked_array(_one_type(chunks)).unify_dictionaries())
     return found
 
@@ -82,12 +84,6 @@ def _columns(loaded: Any, keys: Sequence[Key]) -> Mapping[Key, Any]:
         return {key: arrow_of(loaded[:, place]) for place, key in enumerate(keys)}
     found: Mapping[Key, Any] = loaded
     return found
-
-
-def _chunks(column: Any) -> list[Any]:
-    import pyarrow as pa
-
-    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _one_type(chunks: list[Any]) -> list[Any]:

@@ -98,8 +98,9 @@ def _in_memory(data: Any, steps: str | None) -> Steps:
         return list_column(data)
     if isinstance(data, Mapping) or (is_frame(data) and hasattr(data, "columns")):
         return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
-    if isinstance(data, np.ndarray) and data.dtype.kind != "O":
-        _refuse_array(data)
+    if isinstance(data, np.ndarray) and data.dtype.kind != "O" and data.ndim < 3:
+        ways = "[array] for one sequence" + (", or list(array) for a sequence in each row" if data.ndim == 2 else "")
+        raise DataError(f"an array of {data.ndim} axes may be read in several ways. Give a list: {ways}.")
     if not hasattr(data, "__iter__") or hasattr(data, "tocsr"):
         raise DataError(
             f"a {type(data).__name__} holds no sequences. Give a list of them, a column of lists or a file."
@@ -118,12 +119,6 @@ def _strings(column: Any, steps: str | None) -> Steps:
             "list of its own: [sequence]; texts of one character need steps='characters'."
         )
     return text_steps(texts, steps or "characters")
-
-
-def _refuse_array(array: np.ndarray) -> None:
-    if array.ndim < 3:
-        ways = "[array] for one sequence" + (", or list(array) for a sequence in each row" if array.ndim == 2 else "")
-        raise DataError(f"an array of {array.ndim} axes may be read in several ways. Give a list: {ways}.")
 
 
 def _table_of_lists(source: Source) -> Steps:

@@ -15,7 +15,7 @@ from softcount.sources.in_memory import ColumnRows
 from softcount.sources.parquet import BATCH, rechunked
 from softcount.sources.source import FEW_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for
 
-MAGIC = b"ARROW1"
+ARROW_MAGIC = b"ARROW1"
 """How an Arrow file begins."""
 
 

@@ -113,7 +113,7 @@ class CsvSource(Source):
         noted = False
         for run in self._runs(self._look_run, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
-            broken += _lines(run.data) - run.n_rows
+            broken += _count_lines(run.data) - run.n_rows
             if broken and not noted:
                 noted, self.notes = True, (*self.notes, *_note_of_breaks(run, broken))
             if total > FEW_ROWS:
@@ -257,7 +257,7 @@ class CsvSource(Source):
         return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
 
 
-def _lines(data: bytes) -> int:
+def _count_lines(data: bytes) -> int:
     """How many lines end in the data: by a newline, a carriage return or both."""
     returns = data.count(b"\r")
     return data.count(b"\n") + (returns - data.count(b"\r\n") if returns else 0)

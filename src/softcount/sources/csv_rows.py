@@ -79,7 +79,8 @@ def _whole_rows(
             continue
         data = b"".join([tail, *held])
         held, length = [], 0
-        _refuse_nul(data, len(tail), row, delimiter)
+        if (at := data.find(b"\0", len(tail))) >= 0:
+            raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {not_text()}")
         if shut and len(data) > LONGEST:
             raise _too_long(row + 1)
         if b'"' not in data and not data[-64:].strip(b"\r\n"):
@@ -114,12 +115,6 @@ def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]
     if open_quote or not len(ends):
         raise DataError(f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell.")
     return data, ends
-
-
-def _refuse_nul(data: bytes, start: int, row: int, delimiter: str) -> None:
-    at = data.find(b"\0", start)
-    if at >= 0:
-        raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {not_text()}")
 
 
 def _refuse_long(data: bytes, ends: np.ndarray, row: int, delimiter: str) -> None:

@@ -128,12 +128,6 @@ def _duckdb(database: str) -> Any:
         raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
 
 
-def _of_passwords(address: str) -> str:
-    if not secrets_in(address):
-        return ""
-    return " Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
-
-
 def _postgres(address: str) -> Any:
     """By ADBC where it is installed, which hands over Arrow; otherwise by psycopg. All queries see the same rows."""
     for name in ("adbc_driver_postgresql.dbapi", "psycopg", "psycopg2"):
@@ -147,6 +141,8 @@ def _postgres(address: str) -> Any:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return connection
         except driver.Error as error:
-            said = discreet(one_line(error), address)
-            raise DataError(f"the Postgres database cannot be reached: {said}.{_of_passwords(address)}") from None
+            said = f"the Postgres database cannot be reached: {discreet(one_line(error), address)}."
+            if secrets_in(address):
+                said += " Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
+            raise DataError(said) from None
     raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')

@@ -17,7 +17,7 @@ from softcount.sources.source import refuse_repeated
 AUTOCLASS = b"!#; AutoClass"
 """How AutoClass's files begin."""
 
-LOOK = 4_096
+ARFF_HEAD = 4_096
 """Bytes in which a file says what it is."""
 
 CATEGORICAL, NUMBER = "categorical", "number"
@@ -33,16 +33,18 @@ class DeclaredColumn(NamedTuple):
 
 def declared_source(file: TextFile) -> ArrowSource | None:
     """The source of such a file; None for any other."""
-    begins = file.first(LOOK)
+    begins = file.first(ARFF_HEAD)
     if begins.startswith(AUTOCLASS) or file.path.endswith(".db2"):
         raise DataError(
             f"{file.name} is a table of AutoClass, which is not read. "
             "Save it as plain CSV, with a first line that names the columns of its .hd2 file."
         )
-    return _arff(file) if _arff_begins(begins) else None
+    return _read_arff(file) if _arff_begins(begins) else None
 
 
-def _source(columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str) -> ArrowSource:
+def _arff_source(
+    columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str
+) -> ArrowSource:
     """The rows, each with the number of its line, under the columns that the file declares."""
     refuse_repeated([column.name for column in columns])
     cells: list[list[object]] = [[] for _ in columns]
@@ -89,13 +91,13 @@ def _arff_begins(begins: bytes) -> bool:
     return first.lower().startswith(b"@relation")
 
 
-def _arff(file: TextFile) -> ArrowSource:
+def _read_arff(file: TextFile) -> ArrowSource:
     columns: list[DeclaredColumn] = []
     lines = ((number, line.strip()) for number, line in _lines(file))
     lines = ((number, line) for number, line in lines if line and not line.startswith("%"))
     for number, line in lines:
         if line.lower() == "@data":
-            return _source(columns, _arff_rows(lines, file.name), file.name)
+            return _arff_source(columns, _arff_rows(lines, file.name), file.name)
         match = _attribute.fullmatch(line)
         if match is not None:
             columns.append(_arff_column(_unquoted(match[1]), match[2].strip()))

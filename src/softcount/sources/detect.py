@@ -12,8 +12,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.sources.addresses import POSTGRES
 from softcount.sources.archives import archive_of
-from softcount.sources.arrow_batches import MAGIC as ARROW
-from softcount.sources.arrow_batches import ArrowFileSource, is_stream, stream_source
+from softcount.sources.arrow_batches import ARROW_MAGIC, ArrowFileSource, is_stream, stream_source
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.declared_rows import declared_source
@@ -24,7 +23,7 @@ from softcount.sources.in_memory import DenseSource, SparseSource
 from softcount.sources.joined_files import JoinedSource, matching
 from softcount.sources.json_rows import json_source
 from softcount.sources.named_parts import part_source
-from softcount.sources.parquet import MAGIC, ParquetSource
+from softcount.sources.parquet import PARQUET_MAGIC, ParquetSource
 from softcount.sources.source import Source
 from softcount.sources.table_folders import table_parts
 
@@ -43,7 +42,7 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
         return source
     if isinstance(data, np.ndarray):
         return _array_source(data)
-    if _is_sparse(data):
+    if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
         return SparseSource(_counts(data))
     if is_stream(data):
         return stream_source(data)
@@ -97,9 +96,9 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
     archive = archive_of(path, name, progress)
     if archive is not None:
         return DocumentsSource(archive, progress=progress)
-    if first_bytes(path, len(MAGIC)) == MAGIC:
+    if first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
         return ParquetSource(path, name, progress)
-    if first_bytes(path, len(ARROW)) == ARROW:
+    if first_bytes(path, len(ARROW_MAGIC)) == ARROW_MAGIC:
         return ArrowFileSource(path, name)
     file = TextFile(path, name, progress, form.encoding)
     notes = file.detect_encoding()
@@ -141,11 +140,6 @@ def _uneven(data: Any) -> str:
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
     odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
     return f"row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}"
-
-
-def _is_sparse(data: Any) -> bool:
-    """Without importing SciPy for data that cannot be its: its matrices all come from its own package."""
-    return type(data).__module__.startswith("scipy.sparse")
 
 
 def _counts(matrix: Any) -> Any:

@@ -213,11 +213,6 @@ _NUMBERS = (bool, int, float, np.bool_, np.number)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
 
-def _spelt_time(cell: Any) -> str:
-    """A date or time among cells of other types as text; spreadsheets keep a date as its midnight."""
-    return str(cell).removesuffix(" 00:00:00")
-
-
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
@@ -231,7 +226,8 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
         return pa.array(cells)
     except (pa.ArrowException, OverflowError):
         pass
-    cells = [_spelt_time(cell) if isinstance(cell, _TIMES) else cell for cell in cells]
+    # Spreadsheets keep a date as its midnight.
+    cells = [str(cell).removesuffix(" 00:00:00") if isinstance(cell, _TIMES) else cell for cell in cells]
     _refuse_odd(key, cells)
     if any(isinstance(cell, str) for cell in cells):
         return text_of([None if cell is None else str(cell) for cell in cells])

@@ -15,7 +15,7 @@ from softcount.sources.frames import columns_source, is_missing
 from softcount.sources.in_memory import ArrowSource
 from softcount.sources.source import refuse_wide
 
-LOOK = 65_536
+JSON_HEAD = 65_536
 """Bytes in which a file must show that it is JSON."""
 
 LONGEST_WHOLE = 400
@@ -33,14 +33,14 @@ Path = tuple[str, ...]
 
 def json_source(file: TextFile) -> ArrowSource | None:
     """The source of a file of JSON; None for any other."""
-    begins = file.first(LOOK).lstrip()
+    begins = file.first(JSON_HEAD).lstrip()
     if _object.match(begins):
-        return _source(_from_lines(file), file.name)
+        return _json_source(_from_lines(file), file.name)
     if not begins.startswith(b"["):
         return None
     inside, first = begins[1:].lstrip(), begins.split(b"\n", 1)[0].strip()
     if inside.startswith(b"{"):
-        return _source(_from_list(file), file.name)
+        return _json_source(_from_list(file), file.name)
     if inside.startswith(b"[") or first == b"[" or first.endswith((b"]", b"],")):
         raise DataError(
             f"{file.name} holds JSON arrays, whose cells have no names. Write each row as an object, "
@@ -101,7 +101,7 @@ def _text(file: TextFile) -> str:
         raise not_utf8(file.name, error.start) from None
 
 
-def _source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
+def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
     """Rows under the names that any of them has; a name that a row lacks is missing there."""
     kept: list[dict[Path, Any]] = []
     paths: dict[Path, None] = {}

@@ -14,7 +14,7 @@ def without_first_lines(blocks: Iterable[bytes], count: int) -> Iterator[bytes]:
     >>> b"".join(without_first_lines([b"title\r", b"\n\na,b\n", b"1,2\n"], 2))
     b'a,b\n1,2\n'
     """
-    lines = _lines(blocks) if count else ()
+    lines = _split_lines(blocks) if count else ()
     for _, _line in zip(range(count), lines, strict=False):
         pass
     return iter(lines if count else blocks)
@@ -49,7 +49,7 @@ def _mapped(blocks: Iterable[bytes], change: Callable[[bytes], bytes]) -> Iterat
         yield b"".join(map(change, lines))
 
 
-def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for lines in _line_blocks(blocks):
         yield from lines
 

@@ -15,7 +15,7 @@ from softcount.sources.frames import drop_index
 from softcount.sources.in_memory import ColumnRows
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for, refuse_empty
 
-MAGIC = b"PAR1"
+PARQUET_MAGIC = b"PAR1"
 BATCH = 32_768
 STRETCH = 1 << 18
 """Rows that a part of a long file has at least, for whoever reads it in parts."""
@@ -95,13 +95,15 @@ class ParquetSource(Source):
         if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
             yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
             return
+        import pyarrow as pa
+
         kept = []
         for block in _column_blocks(sizes):
             batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
             kept.append(ArrowSpool(batches, self.file.name))
         for tables in zip(*(rechunked(spool.batches(), rows) for spool in kept), strict=True):
             columns = {key: table.column(key) for table in tables for key in table.column_names}
-            yield from _table_of(columns).to_batches()
+            yield from pa.table(list(columns.values()), names=list(columns)).to_batches()
         for spool in kept:
             spool.remove()
 
@@ -186,12 +188,6 @@ def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
         lots[-1].append(key)
         room -= size
     return lots
-
-
-def _table_of(columns: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(list(columns.values()), names=list(columns))
 
 
 def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:

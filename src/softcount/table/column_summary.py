@@ -24,7 +24,7 @@ MOST_KEPT = 50_000
 """Rows whose numbers are kept to find quantiles, of up to 80 columns."""
 MOST_CELLS, FEWEST_KEPT = 4_000_000, 1_000
 """Numbers that are kept at most, 32 MB; fewer rows of more columns, but so many in any case."""
-MOST_COMPARED = 1_000_000
+MOST_MARKED = 1_000_000
 """Rows up to which copies are counted: eight bytes of each are kept."""
 MOST_LEVELS_KEPT = 1_000
 """Levels of a column whose rows are kept, the most frequent first."""
@@ -179,7 +179,7 @@ class _RunningSummary:
 
     def _mark(self, chunk: Chunk) -> None:
         """A number for each row that copies share."""
-        if self.marks is None or chunk.bags or self.rows > MOST_COMPARED:
+        if self.marks is None or chunk.bags or self.rows > MOST_MARKED:
             self.marks = None
             return
         mark = np.zeros(chunk.n_rows, dtype=np.uint64)

@@ -162,19 +162,15 @@ def plan_of(
     if forced is not None:
         return _declared(facts, _kind(key, forced), request, column), ""
     verdict = _tick_box(facts) or decide(facts.of_rows(rows), request.named, request.of_rows(rows).groups)
-    why = verdict.why if facts.written is None or not verdict.kind.numeric else _why_written(facts, verdict.why)
+    why = verdict.why
+    if facts.written is not None and verdict.kind.numeric:
+        why = facts.written.said if facts.cells is CellType.TIME else f"{facts.written.said} ({why})"
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
         plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
     if facts.different == 1 and verdict.used:
         plan = replace(plan, extra=(BLANK,))
     return plan, verdict.note
-
-
-def _why_written(facts: Facts, why: str) -> str:
-    """Why a column of numbers that are written in a form of their own is what it is."""
-    assert facts.written is not None
-    return facts.written.said if facts.cells is CellType.TIME else f"{facts.written.said} ({why})"
 
 
 def _text_plan(key: Key, request: Request) -> ColumnPlan | None:

@@ -41,7 +41,7 @@ def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
     few = _few_levels(head) if plain else {}
     counted, rows = None, len(head)
     if rows < LEAST_ROWS or any(len(few.get(place, ())) not in range(1, FEWEST) for place in range(array.shape[1])):
-        counted = _counted_rows(head, request)
+        counted = _counted_dense_rows(head, request)
     if counted is not None:
         rows = len(counted)
         few = {place: x for place, x in few.items() if is_few(len(x), rows)}
@@ -61,7 +61,7 @@ def _coded(place: int, levels: list[int], declared: bool) -> ColumnPlan:
     return ColumnPlan(field, as_numbers=True, number_like=True, seen=tuple(levels))
 
 
-def _counted_rows(head: np.ndarray, request: Request) -> np.ndarray | None:
+def _counted_dense_rows(head: np.ndarray, request: Request) -> np.ndarray | None:
     """The rows that count as evidence of what the columns are; None is every row, once."""
     if not head.size:
         return None
@@ -115,15 +115,12 @@ def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
         said = request.kinds.get(place)
         if constant[place] or (place in spoken and not (simple and said == Kind.REAL and place not in request.levels)):
             return _look_float(array, place, head, plain[place], request)
-        return _real(place, plain[place], said is not None), ""
+        anchor, declared = plain[place], said is not None
+        why = "declared" if declared else "numbers"
+        kept = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=declared)
+        return ColumnPlan(kept, number_like=True, plain=anchor), ""
 
     return [look(place) for place in range(array.shape[1])]
-
-
-def _real(place: int, anchor: Anchor, declared: bool) -> ColumnPlan:
-    why = "declared" if declared else "numbers"
-    kept = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=declared)
-    return ColumnPlan(kept, number_like=True, plain=anchor)
 
 
 def _plain_anchors(head: np.ndarray) -> list[Anchor]:

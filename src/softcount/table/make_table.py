@@ -82,7 +82,8 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
     if schema is not None and target is not None:
         kinds = {target: Kind.CATEGORICAL}  # whoever fitted the model has settled what its target is
-    request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, _habits(source))
+    habits = CellHabits(source.form.decimal, source.form.dates, source.delimiter)
+    request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, habits)
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
         return _closed(source, schema, words, sides, apart)
@@ -98,11 +99,6 @@ def _null_words(said: tuple[str, ...], schema: Schema | None) -> tuple[str, ...]
     known = (set(said).intersection(spec.levels) for spec in schema.fields if spec.kind is Kind.CATEGORICAL)
     kept = set().union(*known)
     return tuple(word for word in said if word not in kept)
-
-
-def _habits(source: Source) -> CellHabits:
-    """How cells of a source are written, as far as is said of it or seen."""
-    return CellHabits(source.form.decimal, source.form.dates, source.delimiter)
 
 
 def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:

@@ -12,7 +12,7 @@ from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.chunk import Chunk
 from softcount.table.column_plan import FARTHEST, Becomes, Contradiction
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import Kind, Schema
 
 SAFE = 2.0**40
 """Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
@@ -35,7 +35,10 @@ class Reach:
         for place, spec in enumerate(schema.stored("reals")):
             least, greatest = self.ends[:, place].tolist()
             if spec.kind is Kind.REAL and greatest / 2 - least / 2 > LARGEST / 2:
-                raise _too_wide(spec.key, least, greatest)
+                raise DataError(
+                    f"{wording.column(spec.key)} goes from {least:.3g} to {greatest:.3g}, which is farther than any "
+                    "number says. Count it in a larger unit: divide the column, by 1e10 say."
+                )
         if self.far is not None:
             raise self.far
 
@@ -57,10 +60,3 @@ def reach_of(schema: Schema, chunk: Chunk) -> Reach:
                 row = chunk.start + int(far[0]) + 1
                 return Reach(ends, Contradiction(spec.key, row, "numbers far out", Becomes.FARTHER))
     return Reach(ends)
-
-
-def _too_wide(key: Key, least: float, greatest: float) -> DataError:
-    return DataError(
-        f"{wording.column(key)} goes from {least:.3g} to {greatest:.3g}, which is farther than any number says. "
-        "Count it in a larger unit: divide the column, by 1e10 say."
-    )

@@ -106,7 +106,10 @@ class Recoder:
                 if not self.coders[0].closed:
                     self._learn(tables, raw, part, start)
                     continue
-                self._mark_unseen(tables, part, unseen)
+                for j, place in enumerate(tables.fast):
+                    new = part[:, j] == 0
+                    part[new, j] = self.coders[place].vocabulary.beyond
+                    unseen[place] = int(np.count_nonzero(new))
             if not tables.slow:
                 return part, unseen
             out = np.empty((len(block), len(self.coders)), dtype=np.uint8)
@@ -137,12 +140,6 @@ class Recoder:
                 except TooManyLevels:
                     raise coder.overflow(start + int(np.argmax(new)) + 1) from None
         self._tables = self._build()
-
-    def _mark_unseen(self, tables: Tables, part: np.ndarray, unseen: list[int]) -> None:
-        for j, place in enumerate(tables.fast):
-            new = part[:, j] == 0
-            part[new, j] = self.coders[place].vocabulary.beyond
-            unseen[place] = int(np.count_nonzero(new))
 
     def _one_by_one(self, tables: Tables, block: np.ndarray, out: np.ndarray, unseen: list[int], start: int) -> None:
         for place in tables.slow:

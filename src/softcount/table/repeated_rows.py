@@ -100,15 +100,12 @@ def find_repeats(
     if disagreement >= LEAST_DISAGREEMENT * (1.0 - shares @ shares) and (shares > 0).sum() > 1:
         return RepeatedRows(round(rows), round(repeats), copies=False)
     numbers = (column for block in blocks if block.dtype.kind == "f" for column in block.T)
-    copies = has_text or (classes > 1 and any(map(_is_fine, numbers)))
+    fine = (len(np.unique(column[~np.isnan(column)])) > FEW_VALUES for column in numbers)
+    copies = has_text or (classes > 1 and any(fine))
     if not copies:
         found = float((same * (same - 1.0)).sum())
         copies = found > CHANCE * _expected_pairs(labels, times, blocks)
     return RepeatedRows(round(rows), round(repeats), copies)
-
-
-def _is_fine(column: np.ndarray) -> bool:
-    return len(np.unique(column[~np.isnan(column)])) > FEW_VALUES
 
 
 def _expected_pairs(labels: np.ndarray, times: np.ndarray, blocks: Sequence[np.ndarray]) -> float:

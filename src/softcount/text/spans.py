@@ -89,7 +89,7 @@ def _single(document: str, reading: Reading, numbers: dict[str, int]) -> np.ndar
         which, places = _compiled(document, text, reading.lowercase, known)
     else:
         which, places = _found(find(text), group, known)
-    return np.column_stack([which, *_written(_surplus(document, text), *places.T)])
+    return np.column_stack([which, *_spans_in_text(_surplus(document, text), *places.T)])
 
 
 def _found(matches: Iterable[re.Match[str]], group: int, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +174,7 @@ def _placed(surplus: array[int], start: int, end: int) -> Part:
     return first, first if start == end else end - bisect_right(surplus, end - 1)
 
 
-def _written(surplus: array[int], starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _spans_in_text(surplus: array[int], starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """As `_placed`, of many words at once."""
     if not surplus:
         return starts, ends

@@ -35,7 +35,9 @@ def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Readin
     steps = [_split(row, reading) for row in rows]
     flat = [step for row in steps for step in row]
     place = {symbol: at for at, symbol in enumerate(dict.fromkeys(x for x in flat if x is not None), start=1)}
-    _refuse_arrows(place, key)
+    odd = next((symbol for symbol in place if TO.strip() in symbol), None)
+    if odd is not None:
+        raise DataError(f"column {key!r} has the step {odd!r}: steps of sequences cannot hold an arrow. Rename it.")
     codes = np.array([0 if step is None else place[step] for step in flat], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in steps])]).astype(np.int64)
     alphabet, order = Alphabet(len(place), ends=True), reading.ngrams[0]
@@ -47,7 +49,7 @@ def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Readin
     pairs, counts = np.unique(np.stack([of[kept], found.keys[order][kept]]), axis=1, return_counts=True)
     keys, ids = np.unique(pairs[1], return_inverse=True)
     ends = np.searchsorted(pairs[0], np.arange(len(rows) + 1))
-    words = _written(keys, alphabet, [*place], order)
+    words = _write_pairs(keys, alphabet, [*place], order)
     return WordBlock(ends.astype(np.int64), ids.ravel().astype(np.int32), counts.astype(np.int32), Words.of(words))
 
 
@@ -59,13 +61,7 @@ def _split(row: Sequence[Any] | str | None, reading: Reading) -> list[str | None
     return [None if step is None or step != step or step == "" else str(step) for step in row]
 
 
-def _refuse_arrows(symbols: dict[str, int], key: object) -> None:
-    odd = next((symbol for symbol in symbols if TO.strip() in symbol), None)
-    if odd is not None:
-        raise DataError(f"column {key!r} has the step {odd!r}: steps of sequences cannot hold an arrow. Rename it.")
-
-
-def _written(keys: np.ndarray, alphabet: Alphabet, symbols: list[str], order: int) -> list[str]:
+def _write_pairs(keys: np.ndarray, alphabet: Alphabet, symbols: list[str], order: int) -> list[str]:
     """Transitions as text, nothing being written where nothing was before."""
     names = ["", *symbols]
     return [TO.join(names[digit] for digit in digits) for digits in digits_of(keys, alphabet.base, order + 1).tolist()]

@@ -1,3 +1,0 @@
-"""The dialects of SQL that queries are written in, by their names in sqlglot."""
-
-DIALECTS = ("duckdb", "postgres", "sqlite", "spark", "bigquery", "snowflake")
