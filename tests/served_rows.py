@@ -35,7 +35,7 @@ def saved_models(folder) -> dict[str, str]:
         "centres": sc.KMeans(2, random_state=0).fit(POINTS),
         "named": sc.KMeans(2, random_state=0).fit({"x": POINTS[:, 0], "y": POINTS[:, 1]}),
         "spam": sc.NaiveBayes(kinds="text").fit(TEXTS, ["spam", "ham", "spam", "ham"]),
-        "tree": sc.NaiveBayes(dependence="tan").fit(TABLE, ALIVE),
+        "tree": sc.BayesNet.tan(TABLE, ALIVE),
     }
     for name, model in models.items():
         model.save(folder / f"{name}.sc")

@@ -107,7 +107,7 @@ def test_every_way_to_hold_rows_has_a_best_error():
     counts = rng.poisson(1.0 + y[:, None], size=(80, 4))
     for model in (
         sc.NaiveBayes(calibration="isotonic").fit(frame, y),
-        sc.NaiveBayes(dependence="tan").fit(frame[["a"]], y),
+        sc.BayesNet.tan(frame[["a"]], y),
         sc.NaiveBayes(kinds={"a": "ignore"}).fit(frame, y),
     ):
         assert 0.1 < sc.bayes_error(model, 2000, random_state=0).error < 0.5
@@ -115,7 +115,7 @@ def test_every_way_to_hold_rows_has_a_best_error():
     assert sc.bayes_error(plain, 2000, random_state=0) == sc.bayes_error(calibrated, 2000, random_state=0)
     assert sc.bayes_error(sc.NaiveBayes(kinds="poisson").fit(counts, y), 2000, random_state=0).error < 0.4
     with pytest.raises(sc.DataError, match="intervals"):
-        sc.bayes_error(sc.NaiveBayes(dependence="tan").fit(frame, y), 100)
+        sc.bayes_error(sc.BayesNet.tan(frame, y), 100)
     with pytest.raises(sc.DataError, match="whole number of at least 2"):
         sc.bayes_error(plain, 1)
     with pytest.raises(sc.DataError, match="found its classes itself"):

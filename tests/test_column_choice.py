@@ -188,8 +188,6 @@ def test_what_cannot_be_chosen_from_is_refused():
             sc.select_columns(sc.NaiveBayes(), X, y, **settings)
     with pytest.raises(sc.DataError, match="chosen by evidence"):
         sc.select_columns(sc.Mixture(2), planted(), criterion="log-loss")
-    with pytest.raises(sc.DataError, match="independent given the class"):
-        sc.select_columns(sc.NaiveBayes(dependence="tan"), pd.DataFrame(X, columns=list("abcde")), y)
     counts = sparse.csr_matrix(np.random.default_rng(0).poisson(1.0, (20, 4)))
     with pytest.raises(sc.DataError, match="one block of counts"):
         sc.select_columns(sc.NaiveBayes(), counts, np.arange(20) % 2)

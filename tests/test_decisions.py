@@ -24,12 +24,6 @@ def fruit() -> sc.NaiveBayes:
     return sc.NaiveBayes(estimate="ml").fit(COLOUR, FRUIT)
 
 
-@pytest.fixture(scope="module")
-def tree() -> sc.NaiveBayes:
-    """The same questions asked of a network."""
-    return sc.NaiveBayes(dependence="tan", prior=0.0).fit(pd.DataFrame(COLOUR, columns=["colour"]), FRUIT)
-
-
 def test_shares_of_use_replace_those_of_training(fruit):
     np.testing.assert_allclose(fruit.predict_proba(NEW), [[6 / 7, 1 / 7], [4 / 13, 9 / 13]], rtol=1e-14)
     # One apple in ten: red is .6 * .1 against .1 * .9.
@@ -66,14 +60,9 @@ def test_a_threshold_calls_by_one_class_from_a_probability_on(fruit):
     assert fruit.predict(NEW, threshold={"apple": 0.9}).tolist() == ["plum", "plum"]
 
 
-def test_a_network_decides_the_same_way(fruit, tree):
-    new = pd.DataFrame(NEW, columns=["colour"])
-    np.testing.assert_allclose(tree.predict_proba(new), fruit.predict_proba(NEW), rtol=1e-12)
-    np.testing.assert_allclose(
-        tree.predict_proba(new, prior=[0.1, 0.9]), fruit.predict_proba(NEW, prior=[0.1, 0.9]), rtol=1e-12
-    )
-    assert tree.predict(new, costs={("plum", "apple"): 7}).tolist() == ["plum", "plum"]
-    np.testing.assert_allclose(np.exp(tree.predict_log_proba(new)), tree.predict_proba(new), rtol=1e-14)
+def test_a_removed_parameter_names_its_replacement():
+    with pytest.raises(sc.DataError, match=r"Use BayesNet\.tan\(X, y\)"):
+        sc.NaiveBayes(dependence="tan")
 
 
 @settings(max_examples=50, deadline=None)

@@ -35,7 +35,6 @@ MORE = [
     sc.SphericalKMeans(),
     sc.BayesNet(),
     sc.BayesNet("chow-liu", prior="bdeu"),
-    sc.NaiveBayes(dependence="tan"),
 ]
 ELSEWHERE = {"AveragedStars", "BagOfWords", "Classifier", "KernelDensity"}
 """Estimators that are checked next to their other tests."""

@@ -186,7 +186,6 @@ def test_words_grow_and_columns_may_be_missing():
     [
         ({}, {"half_life": 0}, "half_life is a number of rows above 0"),
         ({}, {"step": 0.3}, "step is a number from 0.5 to 1"),
-        ({"n_components": "average"}, {}, "all rows at once"),
         ({"assign": "hard"}, {}, "soft"),
     ],
 )

@@ -100,14 +100,13 @@ def test_kinds_are_weighed_whatever_the_unit(by):
 def test_numbers_of_classes_weigh_what_the_table_of_trials_says():
     rng = np.random.default_rng(3)
     table = {"x": np.concatenate([rng.normal(0, 1, 30), rng.normal(3.0, 1, 25)])}
-    model = sc.Mixture("average", random_state=0, n_init=3).fit(table)
-    evidence = {line["classes"]: line["evidence"] for line in arrow(model.selection_).to_pylist()}
-    members = [mixture.n_components_ for mixture in model.average_.models_]
-    logs = np.array([evidence[k] for k in members])
-    np.testing.assert_allclose(model.average_.weights_, np.exp(logs - logsumexp(logs)), atol=2e-3)
-    assert len(members) > 1 and model.n_components_ == members[int(model.average_.weights_.argmax())]
-    densities = np.stack([np.exp(mixture.score_samples(table)) for mixture in model.average_.models_])
-    np.testing.assert_allclose(np.exp(model.score_samples(table)), model.average_.weights_ @ densities, rtol=1e-12)
+    selection = sc.Mixture(random_state=0, n_init=3).fit(table).selection_
+    evidence = {line["classes"]: line["evidence"] for line in arrow(selection).to_pylist()}
+    model = sc.average([sc.Mixture(k, random_state=0, n_init=3).fit(table) for k in (1, 2, 3)])
+    logs = np.array([evidence[k] for k in (1, 2, 3)])
+    np.testing.assert_allclose(model.weights_, np.exp(logs - logsumexp(logs)), atol=2e-3)
+    densities = np.stack([np.exp(mixture.score_samples(table)) for mixture in model.models_])
+    np.testing.assert_allclose(np.exp(model.score_samples(table)), model.weights_ @ densities, rtol=1e-12)
     answer = model.query("x")
     values = np.linspace(-8, 12, 20_001)
     np.testing.assert_allclose(np.trapezoid(answer.pdf(values), values), 1.0, atol=1e-6)
@@ -133,7 +132,7 @@ def test_stacking_prefers_what_predicts():
     X = table | {"n": noise}
     both = sc.average({name: sc.NaiveBayes(kind).fit(X, y) for name, kind in kinds.items()}, "stacking", X, y)
     assert both.weights_[0] > 0.8
-    models = {"skew": sc.NaiveBayes({"x": "lognormal"}), "tree": sc.NaiveBayes(dependence="tan")}
+    models = {"skew": sc.NaiveBayes({"x": "lognormal"}), "tree": sc.BayesNet("tan", prior="row")}
     both = sc.average({name: model.fit(table, y) for name, model in models.items()}, "stacking", table, y)
     assert both.weights_.sum() == pytest.approx(1.0)
     chances = both.weights_ @ np.stack([model.predict_proba(table)[:, 1] for model in both.models_])
@@ -195,21 +194,9 @@ def test_samples_come_from_members_by_their_weight():
     assert (drawn["Sky"] == "grey").mean() == pytest.approx(wanted, abs=4 * math.sqrt(0.25 / 4000))
 
 
-def test_a_mixture_of_averaged_numbers_is_saved_with_all_of_them(tmp_path):
-    rng = np.random.default_rng(3)
-    table = {"x": np.concatenate([rng.normal(0, 1, 30), rng.normal(3.0, 1, 25)])}
-    model = sc.Mixture("average", random_state=0, n_init=2).fit(table)
-    model.save(tmp_path / "m.sc")
-    again = sc.load(tmp_path / "m.sc")
-    np.testing.assert_array_equal(again.score_samples(table), model.score_samples(table))
-    np.testing.assert_array_equal(again.predict_proba(table), model.predict_proba(table))
-    assert again.average_.names_ == model.average_.names_ and again.selection_.equals(model.selection_)
-    with pytest.raises(sc.DataError, match="bic is of one number of classes"):
-        again.bic(table)
-    with pytest.raises(sc.DataError, match="averaged by 'evidence' or 'bic', not by 'cv'"):
-        sc.Mixture("average", criterion="cv").fit(table)
-    with pytest.raises(sc.DataError, match="starts from a word"):
-        sc.Mixture("average", init=np.zeros(55, dtype=int)).fit(table)
+def test_a_number_of_components_is_not_an_average():
+    with pytest.raises(sc.DataError, match="To average several numbers of components"):
+        sc.Mixture("average").fit({"x": [1.0, 2.0, 3.0]})
 
 
 def other_tables():
@@ -236,7 +223,7 @@ def test_models_of_different_tables_are_refused(told):
 
 def test_what_cannot_be_averaged_is_refused_in_a_line():
     table, y = drawn_table()
-    plain, tree = sc.NaiveBayes().fit(table, y), sc.NaiveBayes(dependence="tan").fit(table, y)
+    plain, tree = sc.NaiveBayes().fit(table, y), sc.BayesNet.tan(table, y)
     for asked, line in (
         (lambda: sc.average([]), "nothing to average"),
         (lambda: sc.average([sc.Mixture(2)]), "model 1 is no fitted"),

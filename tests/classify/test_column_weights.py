@@ -141,13 +141,6 @@ def test_senseless_settings_are_refused(settings):
         sc.NaiveBayes(**settings).fit(np.eye(2), [0, 1])
 
 
-def test_a_network_has_no_weights_of_columns():
-    frame, label = many(60)
-    model = sc.NaiveBayes(dependence="tan").fit(frame[["colour", "x"]], label)
-    assert model.n_iter_ >= 1
-    assert not hasattr(model, "column_weights_")
-
-
 def test_it_passes_the_checks_of_scikit_learn_but_those_that_repeat_rows():
     # Rows repeated in another order are in other folds, so the weights that these suggest differ a little.
     with warnings.catch_warnings():

@@ -24,7 +24,6 @@ STEPS = [["a", "b", "a"], ["b", "b", "a", "a"]] * 5
 
 MODELS: dict[str, Any] = {
     "NaiveBayes": lambda: sc.NaiveBayes().fit(TABLE, Y),
-    "NaiveBayes, tree": lambda: sc.NaiveBayes(dependence="tan").fit(TABLE, Y),
     "NaiveBayes, sparse": lambda: sc.NaiveBayes().fit(csr_matrix(np.abs(X).round()), Y),
     "NaiveBayes, text": lambda: sc.NaiveBayes(kinds="text").fit(NOTES, ["spam", "ham"] * 10),
     "Classifier": lambda: sc.Classifier().fit(TABLE, Y),

@@ -404,12 +404,6 @@ def test_the_nearest_centre_is_exported(kind: Any) -> None:
     assert difference(kind(3, random_state=0).fit(X)) != 0.0
 
 
-def test_networks_are_refused() -> None:
-    X, y = iris()
-    with pytest.raises(sc.DataError, match="only models that add up"):
-        sc.NaiveBayes(dependence="tan").fit(X, y).to_sql()
-
-
 def test_plan_names_its_columns(people: Any) -> None:
     plan = scoring_plan(people[0].fitted_)
     assert [column.name for column in plan.columns] == [name for name in people[1] if name != "row"]

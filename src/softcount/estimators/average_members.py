@@ -53,7 +53,7 @@ class AverageMember:
     """One fitted model under its name."""
 
     def __init__(self, name: str, model: Any) -> None:
-        self.name, self.model = name, _network_in(model) or model
+        self.name, self.model = name, model
         self.estimator = model
         fitted = getattr(self.model, "fitted_", None)
         if fitted is None or not hasattr(fitted, "counts"):
@@ -176,11 +176,6 @@ def _measured(leaf: Node) -> str:
     if leaf.family.levels_of(leaf.setting) is not None:
         return "levels"
     return "numbers" if leaf.family.words_of(leaf.setting) is None else f"words of {leaf.family!r}"
-
-
-def _network_in(model: Any) -> Any:
-    """The network that a naive Bayes with dependent columns asks; None in any other model."""
-    return getattr(model, "network_", None) if isinstance(getattr(model, "dependence", None), str) else None
 
 
 def _hidden(fitted: Any) -> list[Key]:

@@ -49,7 +49,7 @@ class AveragedStars(NaiveBayes):
         inputs.keep_settings(self, locals())
 
     estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, None, 1000, 1e-8
-    calibration = dependence = weights = spill = engine = None
+    calibration = weights = spill = engine = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -72,7 +72,7 @@ class Classifier(NaiveBayes):
         inputs.keep_settings(self, locals())
 
     estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, None, 1000, 1e-8
-    calibration = dependence = weights = spill = None
+    calibration = weights = spill = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
         """Learn from rows and their classes."""

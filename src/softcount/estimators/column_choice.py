@@ -17,7 +17,6 @@ from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
 from softcount.fitted.column_evidence import column_evidence, evidence_under
-from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
 from softcount.records import dataclass
 from softcount.run.threads import Threads
@@ -29,7 +28,6 @@ FOLDS = 5
 CRITERIA = ("evidence", "log-loss")
 COUNTING = (
     "kinds", "prior", "estimate", "class_prior", "unlabelled_weight", "max_iter", "tol", "missing", "n_jobs",
-    "dependence",
 )  # fmt: skip
 """Settings of naive Bayes that say what is counted and how."""
 MOST_ROUNDS = 20
@@ -162,8 +160,6 @@ def _lines(adds: Mapping[Key, float], kept: list[Key]) -> list[dict[str, Any]]:
 
 def _keys(model: Any) -> list[Key]:
     """The columns and blocks of a fitted model."""
-    if not isinstance(model.fitted_, Fitted):
-        raise DataError("columns are chosen for those that are independent given the class: dependence=None.")
     keys = [leaf.key for leaf in model.fitted_.model.leaves]
     if model.fitted_.bag:
         raise DataError("the table is one block of counts, whose columns cannot be chosen apart. Give a dense array.")

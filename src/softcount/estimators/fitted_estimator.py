@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
-from softcount.errors import warn
+from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.exporting import Exporting
@@ -68,6 +68,13 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
+    _removed: Mapping[str, str] = {}
+    """Former parameters, and what to use in their place."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        for name in cls._removed.keys() & named.keys():
+            raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
+        return super().__new__(cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

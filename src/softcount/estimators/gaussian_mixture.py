@@ -147,16 +147,16 @@ class GaussianMixture(BaseMixture):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         self.fitted_ = fitted
 
-    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> list[Fitted]:
+    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
         given = (self.means_init, self.fixed)
         if self.covariance_type != AUTO or self._groups(start) is not None or any(x is not None for x in given):
             return super()._found(table, plan, start, known)
         types = CHOSEN_FROM if len(table.schema.used) > 1 else CORRELATED  # of one column, others are the same
         starts = Starts(max(len(known.names or []), 1), start, self.n_init, self.random_state)
 
-        def learn(plan: Plan, threads: Runner) -> list[Fitted]:
+        def learn(plan: Plan, threads: Runner) -> Fitted:
             plans = {name: replace(plan, declared=read_kinds(FAMILIES[name])) for name in types}
-            return [learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))]
+            return learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))
 
         return self._climbed(table, plan, learn)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,9 +17,6 @@ from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.quadratic import Quadratic, quadratic_form
 from softcount.run.threads import Threads
 
-if TYPE_CHECKING:
-    from softcount.estimators.bayes_net import BayesNet
-
 DROPPED = "the weights of logistic regression were dropped: rows were added or taken away. Call to_logistic again."
 
 
@@ -27,7 +24,6 @@ class LinearForms:
     """What the classes' log-odds are made of, where they are linear or quadratic."""
 
     fitted_: Fitted
-    network_: BayesNet | None
     classes_: np.ndarray
     n_jobs: int | None
     get_params: Callable[..., dict[str, Any]]
@@ -89,8 +85,8 @@ class LinearForms:
         from softcount.evaluate.logistic_fit import logistic
 
         check_is_fitted(self, "fitted_")
-        if self.network_ is not None or self.fitted_.weights is not None or self.fitted_.pool is not None:
-            raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights= and dependence=.")
+        if self.fitted_.weights is not None or self.fitted_.pool is not None:
+            raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
         X = inputs.opened(X, self._missing(), isinstance(y, str))

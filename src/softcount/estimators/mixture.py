@@ -18,11 +18,10 @@ from softcount.estimators.fit_runner import climbs_logged, from_engine, runner_o
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
-from softcount.estimators.number_average import averaged_numbers, with_averages
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.estimators.streaming import Streaming
-from softcount.evaluate.learn_model import ClassSearch, learn_model, learn_numbers
+from softcount.evaluate.learn_model import ClassSearch, learn_model
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import description_length
 from softcount.learn.groups import Starts
@@ -36,7 +35,7 @@ from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind
 
-AUTO, AVERAGE = "auto", "average"
+AUTO = "auto"
 WORDS = {
     "criterion": ("evidence", "bic", "icl", "cv"),
     "assign": ("soft", "hard", "drawn"),
@@ -60,8 +59,6 @@ class KnownLabels:
 # scikit-learn has no types
 class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Streaming, FittedEstimator):  # type: ignore[misc]
     """A mixture in `fitted_`: components of any table, found by EM from several starts."""
-
-    _found_numbers: tuple[str, ...] = (AUTO,)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find the components.
@@ -89,9 +86,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         table = self._table(data, plan, known, weights)
         inputs.remember_columns(self, table, data)
         found = self._found(table, plan, self._given(start, table), known)
-        fits = [replace(fitted, target=known.target, notes=[*fitted.notes, *known.notes]) for fitted in found]
-        self._keep(fits[0])
-        self._keep_numbers(fits)
+        self._keep(replace(found, target=known.target, notes=[*found.notes, *known.notes]))
         sides = {"target": known.target, "labels": known.codes, "weights": weights}
         self._rows = LearnedRows.of(table, data, sides, plan, None)
         self._labels = None if told.codes is None else self._completed(X, told.codes)
@@ -109,9 +104,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
         return self._labels
 
-    def _keep_numbers(self, fits: list[Fitted]) -> None:
-        """Take the fits of several numbers of components, the best first."""
-
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
         self._rows = None
@@ -124,7 +116,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             weights=weights,
         )  # fmt: skip
 
-    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> list[Fitted]:
+    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
         groups = self._groups(start)
         least = len(known.names or [])
         if groups is not None and least > groups:
@@ -133,14 +125,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         plan = self._with_fixed(plan, table, groups)
         search = ClassSearch(starts, self.criterion if groups is None else None)
 
-        def learn(plan: Plan, threads: Runner) -> list[Fitted]:
-            if self.n_components == AVERAGE:
-                return learn_numbers(table, plan, threads, search)
-            return [learn_model(table, plan, threads, search)]
+        return self._climbed(table, plan, lambda plan, threads: learn_model(table, plan, threads, search))
 
-        return self._climbed(table, plan, learn)
-
-    def _climbed(self, table: Table, plan: Plan, learn: Callable[[Plan, Runner], list[Fitted]]) -> list[Fitted]:
+    def _climbed(self, table: Table, plan: Plan, learn: Callable[[Plan, Runner], Fitted]) -> Fitted:
         """What is learned by the plan, watched, and with a checkpoint where one was asked for."""
         with (
             runner_of(self, table) as threads,
@@ -148,7 +135,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             climbs_logged(self, watched) as (logged, end),
         ):
             found = learn(logged, threads)
-            end(not any(fitted.interrupted for fitted in found))
+            end(not found.interrupted)
             return found
 
     @contextmanager
@@ -162,14 +149,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _groups(self, start: Any) -> int | None:
         """How many components: as asked for, as many as the start has, or None where that is to be found."""
-        if self.n_components not in (AUTO, AVERAGE):
+        if self.n_components != AUTO:
             return int(self.n_components)
-        if self.n_components == AVERAGE and isinstance(start, str):
-            return None
-        if self.n_components == AVERAGE:
-            raise DataError(
-                "n_components='average' starts from a word: another init says how many components there are."
-            )
         if isinstance(start, Fitted):
             return start.n_groups
         if isinstance(start, np.ndarray):
@@ -214,12 +195,12 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return tags
 
     def _check_settings(self) -> None:
-        if not (isinstance(self.n_components, str) and self.n_components in self._found_numbers):
-            if isinstance(self.n_components, str):
-                numbers = " or ".join(map(repr, self._found_numbers))
-                raise DataError(
-                    f"n_components must be a whole number of at least 1 or {numbers}, not {self.n_components!r}."
-                )
+        if isinstance(self.n_components, str) and self.n_components != AUTO:
+            several = " To average several numbers of components: sc.average." if self.n_components == "average" else ""
+            raise DataError(
+                f"n_components must be a whole number of at least 1 or 'auto', not {self.n_components!r}.{several}"
+            )
+        if self.n_components != AUTO:
             inputs.refuse_fraction("n_components", self.n_components, 1)
         inputs.refuse_fraction("n_init", self.n_init, 1)
         for name, words in WORDS.items():
@@ -397,7 +378,6 @@ def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
     return np.ones(rows) if sample_weight is None else check_weights(sample_weight, rows)
 
 
-@with_averages
 class Mixture(BaseMixture):
     """Classes nobody named (AutoClass, latent classes): columns of any kind, independent given the class.
 
@@ -418,10 +398,6 @@ class Mixture(BaseMixture):
 
     A frame of Dask's or Spark's is fitted where its partitions are; `engine` is the client or the session, and has its
     workers read the files that `X` names. Any number of workers gives the same bits.
-
-    `n_components="average"` keeps every plausible number of classes, weighed by the criterion ("evidence" or "bic"), in
-    `average_`: densities, samples and queries are those of all of them together. Classes, memberships and whatever is
-    said of single classes are those of the best number.
 
     >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
     >>> mixture.predict({"x": [1.05, 8.95]})
@@ -453,14 +429,3 @@ class Mixture(BaseMixture):
         engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
-
-    _found_numbers = (AUTO, AVERAGE)
-    average_: Any = None
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.n_components == AVERAGE and self.criterion not in ("evidence", "bic"):
-            raise DataError(f"numbers of components are averaged by 'evidence' or 'bic', not by {self.criterion!r}.")
-
-    def _keep_numbers(self, fits: list[Fitted]) -> None:
-        self.average_ = averaged_numbers(self, fits) if self.n_components == AVERAGE else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -22,17 +22,9 @@ from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
-from softcount.estimators.tree_dependence import (
-    check_dependence,
-    keep_loaded,
-    keep_network,
-    network_like,
-    with_dependence,
-)
 from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
 from softcount.evaluate.learn_model import learn_model
 from softcount.fitted.calibration import Calibration
-from softcount.fitted.decisions import log_of
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.joined import faded, joined, with_classes
 from softcount.learn.plan import Plan
@@ -45,9 +37,6 @@ from softcount.table import Table, open_table, refuse_many_numbers, wording
 from softcount.table.schema import BLANK, Key, Kind, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
-
-if TYPE_CHECKING:
-    from softcount.estimators.bayes_net import BayesNet
 
 UNWEIGHED = (
     "the columns' weights were dropped: rows were added or taken away after the fit. Fit all at once to learn them."
@@ -67,7 +56,6 @@ class KnownColumns:
 NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
 
 
-@with_dependence
 class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes: columns of any kind, independent given the class.
 
@@ -96,9 +84,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     `to_logistic(X, y)` is logistic regression on the same features.
 
-    `dependence="tan"` lets every column depend on one other besides the class (a tree-augmented network, in
-    `network_`); numbers are then cut into intervals where the classes change.
-
     >>> import numpy as np
     >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
     >>> model.predict(np.array([["blue"]]))
@@ -107,6 +92,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     >>> mail.predict(["money, money!"])
     array(['spam'], dtype='<U4')
     """
+
+    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
 
     def __init__(  # noqa: PLR0913
         self,
@@ -120,25 +107,14 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         missing: Any = None,
         n_jobs: int | None = None,
         calibration: str | None = None,
-        dependence: str | None = None,
         weights: str | None = None,
         spill: Any = None,
         engine: Any = None,
     ) -> None:
         inputs.keep_settings(self, locals())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.dependence is None
-        return tags
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
         """Learn from rows and their classes, in one pass if every class is known."""
-        if self.dependence is not None:
-            self._check_settings()
-            if y is None:
-                raise DataError(NO_CLASSES)
-            return self._keep_network(network_like(self).fit(X, y, sample_weight))
         self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
         return self
 
@@ -210,27 +186,18 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
                 raise DataError("unlabelled_weight must be finite.")
         if self.calibration is not None:
             check_method(self.calibration)
-        check_dependence(self)
         if self.weights not in (None, "columns"):
             raise DataError(f"weights={self.weights!r} is not known. Use None or 'columns'.")
-        if self.weights is not None and (self.calibration is not None or self.dependence is not None):
-            raise DataError("weights='columns' is by rows held out itself: leave calibration and dependence out.")
+        if self.weights is not None and self.calibration is not None:
+            raise DataError("weights='columns' is by rows held out itself: leave calibration out.")
 
     def _class_plan(self, target: Any) -> Plan:
         stop = Stop(self.max_iter, self.tol)
         more = {"class_prior": self.class_prior, "unlabelled_weight": self.unlabelled_weight, "target": target}
         return self._plan(stop, **more)
 
-    def _keep_network(self, net: BayesNet) -> NaiveBayes:
-        keep_network(self, net)
-        return self
-
-    def _keep(self, fitted: Any) -> None:
-        if not isinstance(fitted, Fitted):
-            keep_loaded(self, fitted)
-            return
+    def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
-        self.network_ = None
         self.classes_ = inputs.class_array(fitted.classes or [])
 
     _doubted = False
@@ -248,7 +215,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             self._doubted = True
             found = self._rows.doubts(self.fitted_, self.n_jobs)
             self.fitted_ = replace(self.fitted_, notes=[*found, *self.fitted_.notes])
-        return list(self.fitted_.notes) if self.network_ is None else self.network_.notes_
+        return list(self.fitted_.notes)
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads, with what speaks against it."""
@@ -265,11 +232,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         drifts.
         """
         inputs.refuse_half_life(half_life)
-        if self.dependence is not None:
-            if half_life is not None:
-                raise DataError("half_life is for columns that are independent given the class: dependence=None.")
-            net = self.network_ or network_like(self)
-            return self._keep_network(net.partial_fit(X, y, sample_weight))
         first = not hasattr(self, "fitted_")
         if first:
             fitted = uncalibrated(self._learn(X, y, sample_weight, parts=True), self.calibration)
@@ -325,8 +287,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         """A new model of both tables: their counts, added."""
         inputs.refuse_unlike(self, other, NaiveBayes)
         merged = type(self)(**self.get_params(deep=False))
-        if self.network_ is not None and other.network_ is not None:
-            return merged._keep_network(self.network_.merge(other.network_))
         merged.fitted_ = self.fitted_
         merged._join(other.fitted_)
         for name in ("n_features_in_", "feature_names_in_", "_library"):
@@ -337,18 +297,16 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
         """Take rows that were learned from back out of the counts."""
         check_is_fitted(self, "fitted_")
-        if self.network_ is not None:
-            return self._keep_network(self.network_.forget(X, y, sample_weight))
         gone = self._more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
         self._join(gone, -1.0, growing(self.fitted_.schema))
         return self
 
     def _class_proba(self, X: Any) -> np.ndarray:
-        return self._answer(X, Fitted.proba) if self.network_ is None else self.network_.predict_proba(X)
+        return self._answer(X, Fitted.proba)
 
     def _class_log_proba(self, X: Any) -> np.ndarray:
-        return self._answer(X, Fitted.log_proba) if self.network_ is None else log_of(self._class_proba(X))
+        return self._answer(X, Fitted.log_proba)
 
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> NaiveBayes:
         """Correct the probabilities by rows that the model has not learned from, and their classes."""
@@ -394,8 +352,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     @property
     def column_weights_(self) -> dict[Key, float]:
         """The weight of every column where classes are told; 1 where none was learned."""
-        if self.network_ is not None:
-            raise AttributeError("columns that depend on each other have no weights of their own.")
         leaves, found = self.fitted_.model.leaves, self.fitted_.weights
         weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
@@ -403,11 +359,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     @property
     def n_iter_(self) -> int:
         """Passes of EM over unlabelled rows; one where every label is known. Of `to_logistic`, its iterations."""
-        linear = self.fitted_.linear if self.network_ is None else None
+        linear = self.fitted_.linear
         return max(self.fitted_.n_iter if linear is None else linear.n_iter, 1)
 
-    network_: BayesNet | None = None
-    """The network of columns that depend on each other; None where they do not."""
     class_prior_: np.ndarray = attribute(
         "shares", "The share of each class, as it is taken to be before a row is read."
     )
@@ -415,8 +369,6 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     @property
     def class_count_(self) -> np.ndarray:
         """The weight of the rows of each class."""
-        if self.network_ is not None:
-            return self.network_.class_count_
         return self.fitted_.counts[ROOT]
 
 

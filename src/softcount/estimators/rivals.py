@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from softcount.classify.encoded_rows import EncodedRows, column_keys
 from softcount.estimators.averaged_stars import AveragedStars
+from softcount.estimators.bayes_net import BayesNet
 from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
@@ -150,7 +151,7 @@ def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival
         found.append(Rival("weighted cut naive Bayes", lambda _: NaiveBayes(cut, weights="columns")))
     return [
         *found,
-        Rival("tree-augmented (TAN)", lambda _: NaiveBayes(dict(kinds), dependence="tan")),
+        Rival("tree-augmented (TAN)", lambda _: BayesNet("tan", prior="row", kinds=dict(kinds))),
         Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
         Rival("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
         Rival("logistic regression", logistic, ours=False),

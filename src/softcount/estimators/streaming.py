@@ -68,8 +68,6 @@ class Streaming:
         inputs.refuse_half_life(half_life)
         if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
             raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
-        if self.n_components == "average":  # type: ignore[attr-defined]
-            raise DataError("n_components='average' is for all rows at once: give a number to learn in parts.")
         if self.assign != "soft":  # type: ignore[attr-defined]
             raise DataError(f"assign={self.assign!r} is for all rows at once: learning in parts is soft.")  # type: ignore[attr-defined]
 

@@ -158,7 +158,7 @@ def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
 
 
 def _network_remedy() -> str:
-    return f"{REMEDY}: " + remedies.either("dependence='tan'", "--net tan")
+    return f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan")
 
 
 def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:

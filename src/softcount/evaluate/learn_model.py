@@ -100,9 +100,3 @@ def _decided(table: Table, plan: Plan, runner: Runner, search: ClassSearch | Non
     from softcount.learn.density_choice import decided
 
     return decided(table, plan, runner, known_classes=search is None)
-
-
-def learn_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> list[Fitted]:
-    """A mixture for every number of classes that the criterion makes plausible, the best first."""
-    _foretell(table)
-    return [Fitted.of(x) for x in _search_numbers(table, plan, runner, search).plausible()]

@@ -55,8 +55,6 @@ SMALL_TOL, LARGE_TOL = 1e-6, 1e-5
 SHORT, LONG = 40, 100
 """Maps on a sample of a large table, and on all rows, while the number of classes is being chosen."""
 FOLDS = 5
-NEGLIGIBLE = 12.0
-"""Nats below the best at which a number of classes adds next to nothing to an average: less than 1 in 100,000."""
 FINE = 8
 """Of more than twice so many classes, one more or less is not told apart by the starts there is time for."""
 
@@ -304,14 +302,6 @@ class NumberSearch:
         notes = [*fitted.notes, *self.notes(), *disagreement(fitted)]
         undecided = (self.trials[best].icl - self.trials[best].bic) / 2
         return replace(fitted, selection=tried, interrupted=stopped, notes=notes, undecided=undecided)
-
-    def plausible(self) -> list[Learned]:
-        """The best, then every other number within `NEGLIGIBLE` nats of it, each climbed to its end."""
-        best = self.chosen()
-        worth = 1.0 if self.criterion == "evidence" else 0.5  # of BIC, half is a log-evidence
-        least = self.trials[best.n_groups].merit(self.criterion) - NEGLIGIBLE / worth
-        others = [k for k in sorted(self.trials) if k != best.n_groups and self.trials[k].merit(self.criterion) > least]
-        return [best, *(self.ended(self.fits[k], self.plan) for k in others if not best.interrupted)]
 
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
         """A fit climbed to its end; of a small table all starts that were asked for take part."""
