@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
-from softcount.evaluate import calibrate
-from softcount.evaluate.calibrate import held_out
+from softcount.fit import classes
 
 RNG = np.random.default_rng(0)
 KIND = RNG.integers(0, 2, 120)
@@ -56,15 +55,14 @@ def test_a_saved_fit_has_the_summary_of_its_table_and_its_origin(kind: str, tmp_
 
 
 def test_rows_are_held_out_once_for_what_is_doubted_and_what_is_kept(monkeypatch: Any, tmp_path: Path) -> None:
-    plain = FITS["labels"]()
-    alone = plain._rows.evaluation(plain.fitted_)
     tried: list[Any] = []
-    monkeypatch.setattr(calibrate, "held_out", lambda *given: tried.append(held_out(*given)) or tried[-1])
+    cross_validate = classes.cross_validate
+    monkeypatch.setattr(classes, "cross_validate", lambda *given: tried.append(cross_validate(*given)) or tried[-1])
     model = FITS["labels"]()
     assert isinstance(model.notes_, list) and len(tried) == 1
     model.save(tmp_path / "m.sc")
     assert len(tried) == 1
-    assert model.fitted_.record.evaluation.log_loss == alone.log_loss
+    assert model.fitted_.record.evaluation == tried[0]
 
 
 @pytest.mark.parametrize("kind", ["labels", "a column", "classifier"])
@@ -100,6 +98,6 @@ def test_rows_that_come_later_take_the_record_with_them(tmp_path: Path) -> None:
 
 def test_rows_are_not_pickled_and_a_fit_does_not_look_at_them() -> None:
     model = FITS["mixture"]()
-    assert model.fitted_.record is None and model._rows is not None
+    assert model.fitted_.record.table is None and model._rows is not None
     again = pickle.loads(pickle.dumps(model))
     assert again._rows is None and len(pickle.dumps(again)) == len(pickle.dumps(model))

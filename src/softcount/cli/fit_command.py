@@ -23,7 +23,7 @@ from softcount.run.progress import interrupts_end
 from softcount.sources.addresses import without_password
 
 if TYPE_CHECKING:
-    from softcount.cli.library_calls import FitRequest
+    from softcount.cli.learn import FitRequest
     from softcount.cli.sequence_calls import SequenceRequest
     from softcount.fitted.fitted_model import Fitted
     from softcount.fitted.fitted_net import FittedNet
@@ -197,8 +197,8 @@ def command(
     Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
     most, and what was missing or left out; saves the model.
     """
-    from softcount.cli import library_calls as library
     from softcount.cli.data_input import TextSettings, may_hold_classes
+    from softcount.cli.learn import FitRequest
     from softcount.cli.outputs import check_output
     from softcount.cli.sequence_calls import SequenceRequest
 
@@ -225,11 +225,11 @@ def command(
     check_output(saved, data)
     net = network_options.take_request(asked)
     wanted = SequenceRequest(layout, **{name: asked.pop(name) for name in ("states", "context", "symbols", "ends")})
-    request = library.FitRequest(data=data, texts=TextSettings(texts), net=net, command=as_typed(), **asked)
+    request = FitRequest(data=data, texts=TextSettings(texts), net=net, command=as_typed(), **asked)
     if in_sequences:
         run(request, saved, json_wanted, partial(fit_sequences, asked=wanted))
     else:
-        run(request, saved, json_wanted, fit_classes if net is None else fit_network)
+        run(request, saved, json_wanted, fit_table)
 
 
 def as_typed() -> str:
@@ -348,19 +348,27 @@ Told = tuple["Fitted | FittedNet", Callable[[], Any], Callable[[], "Page"]]
 """What was learned and saved, and what is said of it: as data and as a page."""
 
 
-def fit_classes(request: FitRequest, saved: str) -> Told:
-    """Learn a model of classes, and save it."""
+def fit_table(request: FitRequest, saved: str) -> Told:
+    """Learn a model of classes, or a network, and save it."""
+    from softcount.cli import learn
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import progress
-    from softcount.report.model_page import FitReport, fit_document, fit_page
 
     with progress() as tell, interruptible():
-        fitted, evaluation, n_rows, beside = library.fit(request, tell)
-    library.save(fitted, saved)
-    end_checkpoint(request, fitted.interrupted)
-    criterion = request.criterion or library.DEFAULT_CRITERION
-    report = FitReport(fitted, evaluation, n_rows, saved, request.data, criterion, request.form.options, beside)
-    return fitted, lambda: fit_document(report), lambda: fit_page(report)
+        result = learn.fit(request, tell)
+    library.save(result.fitted, saved)
+    end_checkpoint(request, result.fitted.interrupted)
+    found = result.fitted, result.evaluation, result.n_rows, saved, request.data
+    if request.net is not None:
+        from softcount.report.network_page import NetFitReport, net_fit_document, net_fit_page
+
+        net_report = NetFitReport(*found, request.form.options)
+        return result.fitted, lambda: net_fit_document(net_report), lambda: net_fit_page(net_report)
+    from softcount.report.model_page import FitReport, fit_document, fit_page
+
+    criterion = request.criterion or learn.DEFAULT_CRITERION
+    report = FitReport(*found, criterion, request.form.options, result.beliefs)
+    return result.fitted, lambda: fit_document(report), lambda: fit_page(report)
 
 
 def end_checkpoint(request: FitRequest, interrupted: bool) -> None:
@@ -369,20 +377,6 @@ def end_checkpoint(request: FitRequest, interrupted: bool) -> None:
         from softcount.files.checkpoint_file import remove_checkpoint
 
         remove_checkpoint(request.checkpoint)
-
-
-def fit_network(request: FitRequest, saved: str) -> Told:
-    """Learn a network, and save it."""
-    from softcount.cli import library_calls as library
-    from softcount.cli.network_calls import fit_net
-    from softcount.cli.outputs import progress
-    from softcount.report.network_page import NetFitReport, net_fit_document, net_fit_page
-
-    with progress() as tell, interruptible():
-        fitted, evaluation, n_rows = fit_net(request, tell)
-    library.save(fitted, saved)
-    report = NetFitReport(fitted, evaluation, n_rows, saved, request.data, request.form.options)
-    return fitted, lambda: net_fit_document(report), lambda: net_fit_page(report)
 
 
 def fit_sequences(request: FitRequest, saved: str, asked: SequenceRequest) -> Told:

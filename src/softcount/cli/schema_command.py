@@ -29,6 +29,8 @@ def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bo
     """Say how the table DATA is read: the kind of each column and why, its levels, and what is missing."""
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import progress, put_answer
+    from softcount.evaluate.learn_model import choose_densities
+    from softcount.learn.plan import Plan
     from softcount.report.model_page import schema_document, schema_page
     from softcount.run.threads import Threads
 
@@ -36,6 +38,6 @@ def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bo
         asked = library.declared(kinds)
         table = library.open_data(data, asked, form, tell)
         with Threads() as threads:
-            table, asked = library.chosen(table, asked, threads)
+            table, _ = choose_densities(table, Plan(asked), threads, known_classes=True)
         found = library.read_through(table)
     put_answer(lambda: schema_document(*found), lambda: schema_page(*found), json_wanted)

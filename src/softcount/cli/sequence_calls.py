@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
-    from softcount.cli.library_calls import FitRequest
+    from softcount.cli.learn import FitRequest
     from softcount.report.page import Page
     from softcount.run.progress import Tell
 
@@ -67,7 +67,8 @@ def fit_sequences(request: FitRequest, asked: SequenceRequest, tell: Tell) -> An
 
         prior: Any = "kneser-ney" if request.prior is None else request.prior
         return MarkovChain(1 if asked.context is None else asked.context, prior, bool(asked.ends)).fit(sequences)
-    from softcount.cli.library_calls import DEFAULT_CRITERION, DEFAULT_STARTS, declared
+    from softcount.cli.learn import DEFAULT_CRITERION, DEFAULT_STARTS
+    from softcount.cli.library_calls import declared
     from softcount.estimators.hidden_markov import HiddenMarkov
     from softcount.run.progress import starts_told
 

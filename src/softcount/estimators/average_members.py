@@ -12,8 +12,8 @@ import numpy as np
 from softcount.bayes.table_evidence import class_evidence, penalised, unnamed_orders, with_plain_parameters
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.net_levels import network_evidence
 from softcount.families import Categorical
+from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, name_apart
 from softcount.fitted.fitted_model import Fitted
 from softcount.fitted.influence import whole_table

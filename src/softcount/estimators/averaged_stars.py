@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.classify.star_counts import StarSetting
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.naive_bayes import KnownColumns, NaiveBayes
+from softcount.evaluate.learn_stars import StarPlan
+from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted_model import Fitted
-from softcount.run.threads import Threads
+from softcount.learn.plan import Plan
 from softcount.sources.frames import refuse_elsewhere
 from softcount.table.schema import Key
 
@@ -85,24 +88,16 @@ class AveragedStars(NaiveBayes):
         parts: bool = False,
         earlier: KnownColumns | None = None,
     ) -> Fitted:
-        """The model of these rows with its stars; those that add to another are cut where that is."""
-        from softcount.classify.star_counts import StarSetting
-        from softcount.evaluate.learn_stars import StarPlan, refuse_text, with_stars
-
         refuse_elsewhere(X)
         if not isinstance(X, np.ndarray):
             X = inputs.opened(X, self._missing(), True)
-        y = inputs.default_target(X) if y is None else y
-        fitted = super()._learn(X, y, sample_weight, parts=parts, earlier=earlier)
-        refuse_text(fitted)
-        data = inputs.checked(self, X, reset=False)
-        codes = inputs.codes_among(X, y, fitted.names)
-        weights = inputs.weights_of(sample_weight, data)
-        labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
-        edges = self._edges() if earlier is None else self.cuts_
-        plan = StarPlan(StarSetting(float(self.prior), self.parents is not None), edges)
-        with Threads(self.n_jobs) as threads:
-            return with_stars(fitted, labelled, threads, plan, fitted.names)
+        return super()._learn(X, y, sample_weight, parts=parts, earlier=earlier)
+
+    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+        """Rows that add to a model are cut where its own were."""
+        edges = self.cuts_ if parts and hasattr(self, "fitted_") else self._edges()
+        setting = StarSetting(float(self.prior), self.parents is not None)
+        return ClassRequest(plan, classes=classes, stars=StarPlan(setting, edges))
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
         from softcount.classify.star_counts import StarLayout

@@ -17,25 +17,23 @@ from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
-from softcount.estimators.kept_record import KeptRecord
-from softcount.estimators.learned_rows import LearnedRows
-from softcount.estimators.net_levels import AUTO, chosen_levels, network_evidence
-from softcount.estimators.net_priors import network_priors, other_network, prior_levels, start_of
-from softcount.estimators.net_structure import WORDS, SearchSettings, Structure, graph_of, pairs_of, structure_of
+from softcount.estimators.learned_rows import KeptRecord, LearnedRows
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
+from softcount.fit.network import AUTO, NetworkRequest, network_evidence
+from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
+from softcount.fit.network_structure import WORDS, SearchSettings, graph_of, pairs_of, structure_of
 from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.net_rows import explained_rows, surprises
 from softcount.fitted.node_table import NodeTable
 from softcount.learn.evidence import bic, description_length
-from softcount.learn.networks import GraphStarts, fit_network
+from softcount.learn.networks import GraphStarts
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.align_net import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
 from softcount.models.declared import read_kinds
-from softcount.models.declared_net import DeclaredNet
 from softcount.models.net import Net
 from softcount.networks.dependence import Dependence
 from softcount.networks.elimination import cells_within
@@ -106,14 +104,15 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         """
         self._check_settings()
         table, target, classes = self._opened(X, y, sample_weight)
-        structure = structure_of(self.edges, target, self._search_settings())
+        request = self._request(target, classes)
+        structure = structure_of(self.edges, target, request.search)
         if structure.graph is not None:
             self._refuse_other_edges(structure.graph)
-        said = self._declared(table, target, classes, structure)
-        fitted = self._learned(table, said)
+        with Threads(self.n_jobs) as threads:
+            fitted = request.learn(table, threads)
         self._refuse_other_edges(fitted.net.graph)
         self._keep(fitted)
-        self._rows = LearnedRows.of(table, table.source, {}, self._plan(said), None)
+        self._rows = LearnedRows.of(table, request)
         return self
 
     def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
@@ -148,8 +147,8 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
 
     def _told_levels(self) -> dict[Key, list[Any]]:
         """The levels that a prior, or a network to start from, names: they join those that are met."""
-        start = {} if isinstance(self.init, Mapping) else prior_levels(self.init)
-        return {**start, **prior_levels(self.prior)}
+        start = {} if isinstance(self.init, Mapping) else node_levels(self.init)
+        return {**start, **node_levels(self.prior)}
 
     def _named_but_idle(self, table: Table) -> list[Key]:
         """Columns that the edges name and that looking left out, because they hold one value or look like names."""
@@ -158,35 +157,15 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         names = graph_of(self.edges).number
         return [spec.key for spec in table.schema.fields if not spec.used and spec.key in names]
 
-    def _declared(
-        self, table: Table, target: Key | None, classes: list[Any] | None, structure: Structure
-    ) -> DeclaredNet:
-        cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
-        return DeclaredNet(
-            read_kinds(self.kinds), structure.graph, structure.shape, structure.search,
-            self._hidden_nodes(table, target, structure),
-            dict(self.cut or {}), target, classes, self._told_levels().get(target, []), cells,
-        )  # fmt: skip
-
-    def _hidden_nodes(self, table: Table, target: Key | None, structure: Structure) -> dict[Key, Any]:
-        """What is said of hidden nodes; by the word "auto", all that edges name and no column shows."""
-        if self.hidden != AUTO:
-            return dict(self.hidden or {})
-        named = () if structure.graph is None else structure.graph.names
-        return {name: AUTO for name in named if name not in table.keys and name != target}
-
-    def _plan(self, said: DeclaredNet) -> Plan:
-        stop = Stop(self.max_iter, self.tol, self.accelerate)
+    def _request(self, target: Key | None, classes: list[Any] | None) -> NetworkRequest:
         prior = 1.0 if self._is_network(self.prior) else self.prior
-        return Plan(declared=said.declared, prior=prior, estimate=self.estimate, stop=stop, target=said.target)
-
-    def _learned(self, table: Table, said: DeclaredNet) -> FittedNet:
-        starts = GraphStarts(self.n_init, self.random_state, start_of(self.init))
-        priors = partial(network_priors, prior=self.prior, sample_size=self.equivalent_sample_size)
-        with Threads(self.n_jobs) as threads:
-            fit = partial(fit_network, table, priors_of=priors, plan=self._plan(said), starts=starts, runner=threads)
-            found = chosen_levels(said, fit)
-        return replace(FittedNet.of(found), target=said.target)
+        stop = Stop(self.max_iter, self.tol, self.accelerate)
+        plan = Plan(declared=read_kinds(self.kinds), prior=prior, estimate=self.estimate, stop=stop, target=target)
+        return NetworkRequest(
+            plan, self.edges, self._search_settings(), self.hidden, dict(self.cut or {}), self.prior,
+            self.equivalent_sample_size, GraphStarts(self.n_init, self.random_state, start_of(self.init)), classes,
+            self._told_levels().get(target, []),
+        )  # fmt: skip
 
     def _with_found_edges(self) -> Self:
         """The same with the edges that were found as its setting."""

@@ -12,16 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.fit_runner import from_engine, is_elsewhere, runner_of
-from softcount.estimators.learned_rows import folds_judged
+from softcount.estimators.fit_runner import from_engine
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.calibrate import FOLDS, held_out, log_loss
+from softcount.evaluate.dependent_columns import strong_pairs
+from softcount.fit import reread
+from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.fit_record import FitRecord
-from softcount.run.threads import Threads
+from softcount.learn.plan import Plan
 from softcount.table import Table
-from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -82,54 +81,13 @@ class Classifier(NaiveBayes):
             X = inputs.opened(from_engine(X, self._missing()), self._missing(), True)
         y = inputs.default_target(X) if y is None else y
         self._keep(self._learn(X, y, sample_weight))
-        self._keep(self._decided(X, y, sample_weight))
         return self
 
-    def _decided(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        """The fitted model with what tells its classes best, and a line on it."""
-        from softcount.evaluate.decide import HowDecided, beside_plain, decided, no_pool, noted
-        from softcount.evaluate.dependent_columns import strong_pairs
-        from softcount.evaluate.known_rows import known_rows
+    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+        return ClassRequest(plan, classes=classes, ensemble=not parts, budget=self.budget)
 
-        fitted = self.fitted_
-        why = no_pool(fitted)
-        if why is not None:
-            return noted(fitted, why)
-        if self.engine is not None or is_elsewhere(X):
-            return self._decided_by_some(X, y)
-        data = inputs.checked(self, X, reset=False)
-        codes, weights = inputs.codes_among(X, y, self.classes_.tolist()), inputs.weights_of(sample_weight, data)
-        labelled = fitted.table(data, labels=codes.astype(np.int32), weights=weights)
-        with Threads(self.n_jobs) as threads:
-            rows = known_rows(fitted, labelled, threads, self.classes_.tolist())
-            fitted, held = decided(fitted, rows, threads, HowDecided(self.budget))
-            fitted = replace(fitted, dependent=strong_pairs(fitted, labelled))
-            if held is None or fitted.pool is None:
-                return fitted
-            plain = held_out(labelled, self._class_plan(None), threads, Split(FOLDS, 0), self.classes_.tolist())
-        fitted = beside_plain(fitted, None if plain is None else log_loss(plain[0]), held)
-        if fitted.pool is None:
-            return fitted
-        evaluation = folds_judged(held, fitted.shares, FOLDS)
-        return replace(fitted, record=replace(fitted.record or FitRecord(), evaluation=evaluation))
-
-    def _decided_by_some(self, X: Table, y: str) -> Fitted:
-        """The same by rows that are brought here from where an engine has all."""
-        from softcount.evaluate.decide import HowDecided, beside_plain, decided
-        from softcount.evaluate.known_rows import known_rows
-        from softcount.evaluate.scores import cross_validate
-
-        table = self.fitted_.table(X.source, target=y)
-        with runner_of(self, table) as engine:
-            rows = known_rows(self.fitted_, table, engine)
-            plain = cross_validate(table, self._class_plan(y), engine, FOLDS)
-        with Threads(self.n_jobs) as threads:
-            fitted, held = decided(self.fitted_, rows, threads, HowDecided(self.budget))
-        if held is None or fitted.pool is None:
-            return fitted
-        fitted = beside_plain(fitted, None if plain is None else plain.log_loss, held)
-        tried = plain if fitted.pool is None else folds_judged(held, fitted.shares, FOLDS)
-        return replace(fitted, record=replace(fitted.record or FitRecord(), evaluation=tried))
+    def _measure(self, fitted: Fitted, table: Table) -> Fitted:
+        return replace(fitted, dependent=strong_pairs(fitted, reread(table, fitted.schema)))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         pools = self.fitted_.pool is not None or other.pool is not None

@@ -10,8 +10,8 @@ import numpy as np
 
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
-from softcount.estimators.classifier import Classifier
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
+from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
@@ -184,11 +184,11 @@ def _still_there(kinds: dict[Any, Any], schema: Schema) -> dict[Any, Any]:
 
 def _labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[RivalTable, list[Any], Schema, list[str]]:
     """Rows whose class is known, the classes, how columns are read, and what was left out."""
-    reader = Classifier(kinds or None)
+    reader = NaiveBayes(kinds or None)
     if kinds and isinstance(X, np.ndarray) and X.ndim == 2:
         X = {str(place): column for place, column in enumerate(X.T)}
     with quiet():
-        reader._keep(reader._learn(X, y, None))
+        reader.fit(X, y)
     fitted = reader.fitted_
     if fitted.bag or fitted.schema.texts:
         which = f"column {fitted.schema.texts[0]!r} is text" if fitted.schema.texts else "X is sparse"

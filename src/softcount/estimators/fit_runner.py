@@ -19,7 +19,7 @@ from softcount.table import Table, open_table
 
 def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
     """What runs the passes of a fit: an engine where one was given or has the rows, else threads of this process."""
-    folder = folder_of(estimator.spill)
+    folder = checked_path("spill", estimator.spill)
     if estimator.engine is None and not isinstance(table.source, PartsSource):
         return Threads(estimator.n_jobs, folder)
     return engine_of(estimator.engine, table.source)
@@ -75,21 +75,18 @@ def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tu
 
     The file is taken away then, unless it is to be kept until the model is saved.
     """
-    path = estimator.checkpoint
+    path = checked_path("checkpoint", estimator.checkpoint)
     if path is None:
         yield plan, lambda done: None
         return
-    if not isinstance(path, (str, os.PathLike)):
-        raise DataError(f"checkpoint must be None or the path of a file, not {path!r}.")
     from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
 
-    name = os.fsdecode(path)
-    with checkpointed(name) as log:
-        yield replace(plan, log=log), lambda done: remove_checkpoint(name) if done and not keep else None
+    with checkpointed(path) as log:
+        yield replace(plan, log=log), lambda done: remove_checkpoint(path) if done and not keep else None
 
 
-def folder_of(spill: Any) -> str | None:
-    """The folder that rows are kept in, or None."""
-    if spill is None or isinstance(spill, (str, os.PathLike)):
-        return None if spill is None else os.fsdecode(spill)
-    raise DataError(f"spill must be None or the path of a folder, not {spill!r}.")
+def checked_path(name: str, path: Any) -> str | None:
+    """The path of a file or folder as text, or None."""
+    if path is None or isinstance(path, (str, os.PathLike)):
+        return None if path is None else os.fsdecode(path)
+    raise DataError(f"{name} must be None or a path, not {path!r}.")

@@ -18,7 +18,7 @@ from softcount.estimators import inputs
 from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
-from softcount.estimators.kept_record import KeptRecord
+from softcount.estimators.learned_rows import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.result_frames import arrow_table

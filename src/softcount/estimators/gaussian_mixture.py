@@ -14,16 +14,14 @@ from softcount.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.inputs import declared_kinds, keep_settings
 from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
-from softcount.evaluate.learn_model import ClassSearch, learn_best_plan
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
+from softcount.fit.classes import ClassRequest
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.groups import Starts
 from softcount.learn.plan import Plan
 from softcount.learn.user_params import around
 from softcount.models.declared import Declared, read_kinds
-from softcount.run.base import Runner
 from softcount.table import Table
 from softcount.table.schema import Key
 
@@ -147,18 +145,15 @@ class GaussianMixture(BaseMixture):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         self.fitted_ = fitted
 
-    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
+    def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
+        request = super()._request(table, plan, start, known)
         given = (self.means_init, self.fixed)
         if self.covariance_type != AUTO or self._groups(start) is not None or any(x is not None for x in given):
-            return super()._found(table, plan, start, known)
+            return request
         types = CHOSEN_FROM if len(table.schema.used) > 1 else CORRELATED  # of one column, others are the same
-        starts = Starts(max(len(known.names or []), 1), start, self.n_init, self.random_state)
-
-        def learn(plan: Plan, threads: Runner) -> Fitted:
-            plans = {name: replace(plan, declared=read_kinds(FAMILIES[name])) for name in types}
-            return learn_best_plan(table, plans, "covariance_type", threads, ClassSearch(starts, self.criterion))
-
-        return self._climbed(table, plan, learn)
+        plans = {name: replace(plan, declared=read_kinds(FAMILIES[name])) for name in types}
+        assert request.search is not None
+        return replace(request, search=replace(request.search, plans=plans, setting="covariance_type"))
 
     # -- where to start, and what is held
 

@@ -24,6 +24,7 @@ from softcount.estimators.pages_above import Reporting
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
+from softcount.fit import prior_levels
 from softcount.fitted.fitted_states import FittedStates
 from softcount.learn.choose_states import fit_auto_states
 from softcount.learn.evidence import bic
@@ -107,7 +108,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
             stop=Stop(self.max_iter, self.tol, self.accelerate),
         )  # fmt: skip
-        levels = start_levels(self._columns_of_init()) | inputs.prior_levels(self.prior)
+        levels = start_levels(self._columns_of_init()) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | _forced(plan.declared, sequences, target)
         table = sequences.table(kinds=forced, levels=levels, missing=self._missing(), target=target, labels=codes)
         with (

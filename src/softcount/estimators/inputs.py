@@ -16,7 +16,6 @@ from softcount.errors import DataError, warn
 from softcount.estimators.result_frames import frame_library
 from softcount.models.declared import read_kinds
 from softcount.numerics.late_scipy import sparse
-from softcount.priors import Dirichlet
 from softcount.sources.frames import (
     TEXT,
     CellTypeError,
@@ -361,14 +360,6 @@ def class_array(classes: list[Any]) -> np.ndarray:
     """Classes as an array of their own type; mixed types stay objects."""
     kinds = {type(c) for c in classes}
     return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
-
-
-def prior_levels(prior: Any) -> dict[Any, list[Any]]:
-    """Levels that priors name: they exist whether seen or not."""
-    if not isinstance(prior, Mapping):
-        return {}
-    named = {key: p.levels for key, p in prior.items() if isinstance(p, Dirichlet)}
-    return {key: list(levels) for key, levels in named.items() if levels is not None}
 
 
 def column_of(X: Any, name: str) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.exporting import ExportingCentres
-from softcount.estimators.fit_runner import folder_of, from_engine, is_elsewhere, runner_of
+from softcount.estimators.fit_runner import checked_path, from_engine, is_elsewhere, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
 from softcount.estimators.row_by_row import row_by_row
@@ -91,7 +91,7 @@ class KMeans(
         X = from_engine(X, MISSING)
         if self.engine is not None or is_elsewhere(X):
             return self._fit_elsewhere(X, sample_weight)
-        with Threads(self.n_jobs, folder_of(self.spill)) as threads:
+        with Threads(self.n_jobs, checked_path("spill", self.spill)) as threads:
             owned = _is_foreign(X)
             rows = numbers_of(self, X, threads, reset=True)
             weights = inputs.weights_of(sample_weight, rows)
@@ -159,7 +159,7 @@ class KMeans(
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         check_is_fitted(self, "found_")
-        with Threads(self.n_jobs, folder_of(self.spill)) as threads:
+        with Threads(self.n_jobs, checked_path("spill", self.spill)) as threads:
             rows = numbers_of(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(self.found_, rows, threads)

@@ -1,121 +1,95 @@
-"""Rows that a model was learned from, kept until somebody asks what speaks against it, or wants a report."""
+"""The rows that a model was learned from, kept until its notes, a report or a file need what costs as much as the fit.
+
+A fit itself takes no longer for it: rows of small tables are held, and looked at when they are needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
+from sklearn.base import BaseEstimator
 
+import softcount
 from softcount.errors import SoftcountError
+from softcount.evaluate.model_doubts import class_notes
+from softcount.fit import Request, complete
 from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
+from softcount.learn.fit_record import FitRecord, Provenance
 from softcount.models.declared import Declared
 from softcount.models.nodes import Node
 from softcount.records import dataclass
 from softcount.run.threads import Threads
-from softcount.table import Table
-from softcount.table.chunk import Split
-from softcount.table.column_plan import Contradiction
-from softcount.table.column_summary import TableSummary, summarise
+from softcount.table import Contradiction, Table
 
-if TYPE_CHECKING:
-    from softcount.evaluate.calibrate import HeldOut
-    from softcount.evaluate.evaluation import Evaluation
-
-FOLDS = 5
 MOST_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedRows:
-    """Rows with their labels and weights, how a model was learned from them, and the classes of coded labels."""
+    """A table, and the request by which a model was learned from it."""
 
-    data: Any
-    sides: Mapping[str, Any]
-    plan: Plan
-    classes: Sequence[Any] | None
-    _tried: list[HeldOut | None] = field(default_factory=list)
+    table: Table
+    request: Request
 
     @classmethod
-    def of(
-        cls, table: Table, data: Any, sides: Mapping[str, Any], plan: Plan, classes: Sequence[Any] | None
-    ) -> LearnedRows | None:
-        """The rows of a table that was read; None where they are too many, or cannot be read again."""
+    def of(cls, table: Table, request: Request) -> LearnedRows | None:
+        """The rows of a table that was read; None if they are too many."""
         if table.n_rows is None or table.n_rows * max(1, len(table.keys)) > MOST_CELLS:
             return None
-        return cls(data, sides, plan, classes)
+        return cls(table, request)
 
-    def _plan(self, fitted: Fitted) -> Plan:
-        """How it was learned, with the families that rows chose."""
-        open_plan = self.plan.declared.leaves_open
-        return replace(self.plan, declared=declared_like(fitted.model.leaves)) if open_plan else self.plan
+    def complete(self, fitted: Any, n_jobs: int | None) -> Any:
+        """The model with its evaluation, warnings, and the summary of its table.
 
-    def doubts(self, fitted: Fitted, n_jobs: int | None) -> list[str]:
-        """What speaks against the model.
-
-        Rows that cannot be read again as they were, a file that is gone or labels whose kind changed on the way, leave
-        what the model itself tells.
+        If the rows cannot be read again, because a file is gone, there are the warnings that the counts alone give.
         """
-        from softcount.evaluate.model_doubts import class_notes, looked_for
-
         try:
             with Threads(n_jobs) as threads:
-                table = fitted.table(self.data, **self.sides)
-                return looked_for(fitted, table, partial(self._held, fitted, table, threads))
+                return complete(fitted, self.table, self.request, threads)
         except (SoftcountError, Contradiction, OSError):
-            return class_notes(fitted)
-
-    def summary(self, fitted: Any) -> TableSummary | None:
-        """What the table's columns look like; None where it cannot be read again as it was."""
-        if getattr(fitted, "bag", False):
-            return None
-        try:
-            return summarise(fitted.table(self.data, **self.sides).chunks(), fitted.schema)
-        except (SoftcountError, Contradiction, OSError):
-            return None
-
-    def evaluation(self, fitted: Any) -> Evaluation | None:
-        """How models of the same plan did on rows that they had not seen; None where that plan is not all there is."""
-        if not isinstance(fitted, Fitted) or fitted.classes is None or fitted.n_groups < 2:
-            return None
-        if fitted.pool is not None or fitted.learned_weights is not None or fitted.calibration is not None:
-            return None
-        try:
-            with Threads(1) as threads:
-                held = self._held(fitted, fitted.table(self.data, **self.sides), threads)
-        except (SoftcountError, Contradiction, OSError):
-            return None
-        return None if held is None else folds_judged(held, fitted.shares, FOLDS)
-
-    def _held(self, fitted: Fitted, table: Table, threads: Threads) -> HeldOut | None:
-        """What models of the other folds say of every row: of a usual table found once, for doubts and reports."""
-        from softcount.evaluate.calibrate import held_out
-
-        if self._tried:
-            return self._tried[0]
-        found = held_out(table, self._plan(fitted), threads, Split(FOLDS, 0), self.classes)
-        held = None if found is None else found[0]
-        if held is None or held.logs.size <= MOST_CELLS:
-            self._tried.append(held)
-        return held
+            if not isinstance(fitted, Fitted) or fitted.classes is None:
+                return fitted
+            return replace(fitted, notes=[*class_notes(fitted), *fitted.notes])
 
 
-def folds_judged(held: Any, shares: np.ndarray, folds: int) -> Evaluation:
-    """Rows that were held out as a report shows them; `held` has their log-posteriors."""
-    from softcount.evaluate.judge import judged
-    from softcount.evaluate.ranking import ScoredRows
+class KeptRecord:
+    """An estimator whose `fitted_` has a record; `_rows` are those it learned from, while they are at hand."""
 
-    proba = held.proba if isinstance(held, ScoredRows) else np.exp(held.logs)
-    tested = len(np.unique(held.folds))
-    how = f"{folds}-fold cross-validation" if tested == folds else f"{tested} of {folds} folds held out"
-    return replace(judged(ScoredRows(proba, held.labels, held.weights, held.folds), shares, by_fold=True), how=how)
+    fitted_: Any
+    n_jobs: int | None
+    _rows: LearnedRows | None = None
+
+    def __getstate__(self) -> Any:
+        """What is pickled, without the rows."""
+        state: Any = super().__getstate__()
+        return {key: part for key, part in state.items() if key != "_rows"}
+
+    def _complete(self) -> None:
+        """Evaluate the model, and look for what speaks against it, if that was not done yet."""
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            self.fitted_ = rows.complete(self.fitted_, self.n_jobs)
+
+    def _recorded(self) -> Any:
+        """The fitted model with its record, as far as that can be made now."""
+        self._complete()
+        record = self.fitted_.record or FitRecord()
+        if record.provenance is None and "_library" in self.__dict__:  # a file that was loaded has its own, or none
+            self.fitted_ = replace(self.fitted_, record=replace(record, provenance=self._origin()))
+        return self.fitted_
+
+    def _origin(self) -> Provenance:
+        made = " ".join(BaseEstimator.__repr__(self, N_CHAR_MAX=2000).split())
+        seed = getattr(self, "random_state", None)
+        whose = {"pandas": "a frame of pandas", "polars": "a frame of polars"}
+        data = whose.get(self.__dict__["_library"], "a table in Python")
+        return Provenance(softcount.__version__, f"{made}.fit", seed if type(seed) is int else 0, data)
 
 
 def declared_like(leaves: Sequence[Node]) -> Declared:
-    """The declared under which columns get the families that these leaves have."""
+    """The declaration under which columns get the families that these leaves have."""
     whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
     return Declared({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,14 +14,17 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.fit_runner import climbs_logged, from_engine, runner_of
+from softcount.estimators.fit_runner import checked_path, from_engine, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.estimators.streaming import Streaming
-from softcount.evaluate.learn_model import ClassSearch, learn_model
+from softcount.evaluate.learn_model import ClassSearch
+from softcount.files.checkpoint_file import remove_checkpoint
+from softcount.fit import prior_levels
+from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.evidence import description_length
 from softcount.learn.groups import Starts
@@ -30,7 +33,6 @@ from softcount.learn.prepare import NOT_USED
 from softcount.learn.rules import Stop
 from softcount.learn.user_params import shares_name, start_levels
 from softcount.records import dataclass
-from softcount.run.base import Runner
 from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind
@@ -85,10 +87,15 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         plan = self._plan(self._stop(), target=known.target, named=known.names)
         table = self._table(data, plan, known, weights)
         inputs.remember_columns(self, table, data)
-        found = self._found(table, plan, self._given(start, table), known)
+        with self._watched(plan) as watched, runner_of(self, table) as threads:
+            request = self._request(table, watched, self._given(start, table), known)
+            table, request = request.settle(table, threads)
+            found = request.learn(table, threads)
+            kept = threads.keeps_rows and not found.interrupted
         self._keep(replace(found, target=known.target, notes=[*found.notes, *known.notes]))
-        sides = {"target": known.target, "labels": known.codes, "weights": weights}
-        self._rows = LearnedRows.of(table, data, sides, plan, None)
+        self._rows = LearnedRows.of(table, request) if kept else None
+        if request.checkpoint is not None and not found.interrupted:
+            remove_checkpoint(request.checkpoint)
         self._labels = None if told.codes is None else self._completed(X, told.codes)
         return self
 
@@ -109,14 +116,14 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self._rows = None
 
     def _table(self, data: Any, plan: Plan, known: KnownLabels, weights: np.ndarray | None) -> Table:
-        levels = start_levels(self.init) | start_levels(self.fixed) | inputs.prior_levels(self.prior)
+        levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
         return open_table(
             data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
             weights=weights,
         )  # fmt: skip
 
-    def _found(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> Fitted:
+    def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
         groups = self._groups(start)
         least = len(known.names or [])
         if groups is not None and least > groups:
@@ -125,18 +132,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         plan = self._with_fixed(plan, table, groups)
         search = ClassSearch(starts, self.criterion if groups is None else None)
 
-        return self._climbed(table, plan, lambda plan, threads: learn_model(table, plan, threads, search))
-
-    def _climbed(self, table: Table, plan: Plan, learn: Callable[[Plan, Runner], Fitted]) -> Fitted:
-        """What is learned by the plan, watched, and with a checkpoint where one was asked for."""
-        with (
-            runner_of(self, table) as threads,
-            self._watched(plan) as watched,
-            climbs_logged(self, watched) as (logged, end),
-        ):
-            found = learn(logged, threads)
-            end(not found.interrupted)
-            return found
+        return ClassRequest(plan, search, checkpoint=checked_path("checkpoint", self.checkpoint))
 
     @contextmanager
     def _watched(self, plan: Plan) -> Iterator[Plan]:

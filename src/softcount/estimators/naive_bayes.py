@@ -23,7 +23,8 @@ from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
-from softcount.evaluate.learn_model import learn_model
+from softcount.fit import prior_levels
+from softcount.fit.classes import ClassRequest
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.joined import faded, joined, with_classes
@@ -148,35 +149,35 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         if earlier is not None and target is not None:
             forced = {**forced, target: Kind.CATEGORICAL}  # the first rows settled what the target is
         opening = partial(
-            open_table, data, kinds=forced, levels={**known.levels, **inputs.prior_levels(self.prior)},
+            open_table, data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)},
             guessed=known.guessed, missing=self._missing(), target=target, labels=codes, weights=weights,
         )  # fmt: skip
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        fitted = self._counted(table, plan, calibration, found, opening if parts else None)
-        sides = {"target": target, "labels": codes, "weights": weights}
-        self._doubted = False
-        self._rows = None if parts or fitted.interrupted else LearnedRows.of(table, data, sides, plan, found)
+        request = self._request(plan, found, calibration, parts)
+        with runner_of(self, table) as threads:
+            table, request = request.settle(table, threads, evaluated=request.ensemble)
+            if parts:
+                fitted = _fit_part(table, opening, partial(request.learn, runner=threads))
+            else:
+                fitted = request.learn(table, threads)
+            kept = not parts and threads.keeps_rows and not fitted.interrupted
+            fitted = self._measure(fitted, table) if kept else fitted
+        self._rows = LearnedRows.of(table, request) if kept else None
         for note in fitted.notes:
             if OUTSIDE in note:
                 warn(f"{note}.")
         return replace(fitted, notes=[*fitted.notes, *notes])
 
-    def _counted(
-        self, table: Table, plan: Plan, calibration: str | None, classes: Any, again: Callable[..., Table] | None
-    ) -> Fitted:
-        """The model of a table; of some of its rows with `again`, which opens the table by another schema."""
-        with runner_of(self, table) as threads:
-            fit = partial(learn_model, plan=plan, runner=threads, calibration=calibration, classes=classes)
-            if again is not None:
-                return _fit_part(table, again, fit)
-            fitted = fit(table)
-            if self.weights is None or fitted.interrupted:
-                return fitted
-            from softcount.evaluate.weigh_columns import weighed
+    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+        """What to learn from rows; with `parts` they are not all."""
+        weights = self.weights is not None and not parts
+        return ClassRequest(plan, classes=classes, calibration=calibration, column_weights=weights)
 
-            return weighed(fitted, table, plan, threads, classes)
+    def _measure(self, fitted: Fitted, table: Table) -> Fitted:
+        """The model with what the rows have to say at once, besides what it has learned."""
+        return fitted
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -192,16 +193,13 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             raise DataError("weights='columns' is by rows held out itself: leave calibration out.")
 
     def _class_plan(self, target: Any) -> Plan:
-        stop = Stop(self.max_iter, self.tol)
+        stop = Stop(self.max_iter, self.tol, accelerate=True)
         more = {"class_prior": self.class_prior, "unlabelled_weight": self.unlabelled_weight, "target": target}
         return self._plan(stop, **more)
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
         self.classes_ = inputs.class_array(fitted.classes or [])
-
-    _doubted = False
-    """Whether rows that are at hand were asked what speaks against the model."""
 
     @property
     def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
@@ -211,17 +209,8 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         repeat each other) is looked for when this is first read: rows of up to a million cells are kept until then.
         """
         check_is_fitted(self, "fitted_")
-        if self._rows is not None and not self._doubted:
-            self._doubted = True
-            found = self._rows.doubts(self.fitted_, self.n_jobs)
-            self.fitted_ = replace(self.fitted_, notes=[*found, *self.fitted_.notes])
+        self._complete()
         return list(self.fitted_.notes)
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file that `softcount.load` reads, with what speaks against it."""
-        check_is_fitted(self, "fitted_")
-        _ = self.notes_
-        super().save(path)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, half_life: float | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.estimators.net_structure import WORDS, Structure, learner
+from softcount.fit.network_structure import WORDS, Structure, learner
 from softcount.learn.plan import retyping
 from softcount.learn.prepare import read_all
 from softcount.models.declared_net import Coded
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 def coded(net: BayesNet, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key | None]:
     """Rows as a search for edges sees them, numbers cut; and the node of the class."""
     table, target, classes = net._opened(X, y, sample_weight)
-    kept: list[Coded] = []
+    request, kept = net._request(target, classes), list[Coded]()
 
     def keep(found: Coded) -> tuple[Graph, list[str]]:
         kept.append(found)
         return Graph.of([], found.names), []
 
     def build(opened: Table) -> None:
-        said = net._declared(opened, target, classes, Structure(search=keep))
         with Threads(1) as threads:
-            chunks, settled = read_all(opened, net._plan(said), threads, None)
-        said.build(settled, chunks.here)
+            chunks, settled = read_all(opened, request.plan, threads, None)
+        request.declare(opened, Structure(search=keep)).build(settled, chunks.here)
 
     with Threads(1) as threads:
         retyping(table, build, threads, known_classes=False)

@@ -101,7 +101,7 @@ def edges_document(edges: Any) -> Any:
     """Edges as JSON: a word, or pairs."""
     if edges is None or isinstance(edges, str):
         return edges
-    from softcount.estimators.net_structure import graph_of
+    from softcount.fit.network_structure import graph_of
 
     return nested_document([tuple(edge) for edge in graph_of(edges).edges])
 

@@ -1,8 +1,8 @@
-"""What tells the classes, chosen by rows held out: the textbook's model, or a pool of what does better."""
+"""Which models predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy as np
 from softcount.classify.encoded_rows import GLANCED_AT, column_keys, level_sizes, measured_count
 from softcount.classify.pool import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
 from softcount.classify.training import Training
-from softcount.evaluate.known_rows import KnownRows, known_rows
+from softcount.evaluate.known_rows import KnownRows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.fit_record import FitRecord
 from softcount.records import dataclass
 from softcount.run.base import Runner
 from softcount.run.threads import Threads
-from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.repeated_rows import find_repeats, row_keys
 
@@ -33,16 +32,16 @@ TEXTBOOK = "naive Bayes as the textbook has it"
 
 @dataclass(frozen=True, slots=True)
 class HowDecided:
-    """How it is decided: seconds after which nothing new is begun, and folds; where not said, as the table suggests."""
+    """How an ensemble is chosen: seconds after which nothing new is tried, and folds (None: by the table's size)."""
 
     budget: float | None = None
     folds: int | None = None
     share: Split | None = None
-    """Rows that are held out of everything, and then told, in place of the folds that decide."""
+    """Rows that are held out of everything and predicted in the end, in place of the folds that decide."""
 
 
-def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
-    """Why there is nothing to decide, if there is not."""
+def _no_choice(fitted: Fitted, labelled: int | None = None) -> str | None:
+    """Why there is nothing to choose, if so."""
     if fitted.n_groups < 2:
         return f"classes are told by {TEXTBOOK}: there is one class."
     if labelled is not None and labelled < FEW_ROWS:
@@ -50,17 +49,24 @@ def no_pool(fitted: Fitted, labelled: int | None = None) -> str | None:
     return None
 
 
-def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
-    """The model with what tells its classes best, and how rows held out were told; notes say what was left out."""
-    why = no_pool(fitted, _labelled(given))
-    if why is not None:
-        return noted(fitted, why), None
+def choose_ensemble(
+    fitted: Fitted, labelled_rows: Callable[[], KnownRows], runner: Runner, how: HowDecided
+) -> tuple[Fitted, ScoredRows | None]:
+    """The model with the ensemble that predicts held-out rows best, and what it says of them.
+
+    The notes say what was left out. The rows are not read if there is nothing to choose.
+    """
+    if (why := _no_choice(fitted)) is not None:
+        return with_note(fitted, why), None
+    given = labelled_rows()
+    if (why := _no_choice(fitted, _count_labelled(given))) is not None:
+        return with_note(fitted, why), None
     copies = given.rows.copies()
     if copies:
         given = replace(given, rows=given.rows.without(copies))
     with Threads(1) as alone:
         worker = alone if given.rows.cells <= FEW_CELLS else runner
-        scored = None if how.share is None else _held_share(fitted, given, worker, how)
+        scored = None if how.share is None else _score_share(fitted, given, worker, how)
         pool, held = learned_pool(_training(fitted, given), worker, how.budget, how.folds)
     said = [*_left_out(copies, column_keys(fitted.schema)), *_about_rows(held, given.weights)]
     if len(given.labels) < given.of:
@@ -69,10 +75,10 @@ def decided(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -
         said.append("no row held out is told wrongly, so that how sure to be of other rows is a guess.")
     record = replace(fitted.record or FitRecord(), gains=held.gains)
     found = replace(fitted, pool=pool, notes=[*fitted.notes, *said], record=record)
-    return found, _scored(held) if how.share is None else scored
+    return found, _as_scored(held) if how.share is None else scored
 
 
-def _labelled(given: KnownRows) -> int:
+def _count_labelled(given: KnownRows) -> int:
     """How many rows have a label, copies of a row counted once if there are few distinct rows."""
     total = int(times_written(given.weights).sum())
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
@@ -100,7 +106,7 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
     return Training(given.rows, given.labels, given.weights, fitted.n_groups, sizes, measured)
 
 
-def _held_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
+def _score_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
     """What a pool of the other rows says of those held out; None where there are too few of either."""
     assert how.share is not None
     out = how.share.of_numbers(given.numbers) == 0
@@ -109,10 +115,10 @@ def _held_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecide
         return None
     pool, _ = learned_pool(_training(fitted, inside), runner, how.budget, how.folds)
     logs = log_posteriors(pool.scores(tested.rows))
-    return _scored(HeldScores(logs, tested.labels, tested.weights, np.zeros(len(logs), dtype=np.int64)))
+    return _as_scored(HeldScores(logs, tested.labels, tested.weights, np.zeros(len(logs), dtype=np.int64)))
 
 
-def _scored(held: HeldScores) -> ScoredRows:
+def _as_scored(held: HeldScores) -> ScoredRows:
     return ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
 
 
@@ -123,35 +129,28 @@ def _left_out(copies: dict[int, int], keys: Sequence[object]) -> list[str]:
     return said
 
 
-def decided_for(fitted: Fitted, table: Table, runner: Runner, how: HowDecided) -> tuple[Fitted, ScoredRows | None]:
-    """The same for the rows of a table that is open under the model's schema, with its target."""
-    if (why := no_pool(fitted)) is not None:
-        return noted(fitted, why), None
-    return decided(fitted, known_rows(fitted, table, runner), runner, how)
-
-
-def noted(fitted: Fitted, note: str) -> Fitted:
+def with_note(fitted: Fitted, note: str) -> Fitted:
     """The model with one more note."""
     return replace(fitted, notes=[*fitted.notes, note])
 
 
-def beside_plain(fitted: Fitted, plain: float | None, held: ScoredRows | None = None) -> Fitted:
-    """Add a line on the ensemble and its log-loss, next to that of naive Bayes (`plain`).
+def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows | None = None) -> Fitted:
+    """Predict by the ensemble, or by naive Bayes alone if text has a lower cross-validated log-loss under it.
 
-    Text may keep naive Bayes alone: it also learns from rows without a label, which helps if few have one. The spread
-    of the log-loss over folds is that of the rows `held` out.
+    Naive Bayes also learns from rows without a label, which helps if few have one. The note has the spread of the
+    log-loss over the folds of the rows `held` out.
     """
     assert fitted.pool is not None
-    pool = replace(fitted.pool, plain=float("nan") if plain is None else plain)
+    pool = replace(fitted.pool, plain=float("nan") if naive_bayes_loss is None else naive_bayes_loss)
     if fitted.texts and pool.plain <= pool.log_loss:
         line = f"classes are told by {TEXTBOOK}: log-loss {pool.plain:.4g} on rows held out, where"
-        return noted(replace(fitted, pool=None), f"{line} {' and '.join(pool.names)} have {pool.log_loss:.4g}.")
+        return with_note(replace(fitted, pool=None), f"{line} {' and '.join(pool.names)} have {pool.log_loss:.4g}.")
     spread = "" if held is None else _spread(held)
     parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
     said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)
     gain = "" if np.isnan(pool.plain) else f", where {TEXTBOOK} has {pool.plain:.4g}"
     line = f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out{spread}{gain}."
-    return noted(replace(fitted, pool=pool), line)
+    return with_note(replace(fitted, pool=pool), line)
 
 
 def _spread(held: ScoredRows) -> str:

@@ -58,11 +58,6 @@ class DependentColumns:
         )
 
 
-def dependence_notes(fitted: Fitted, table: Table) -> list[str]:
-    """Copies of the class and the most dependent pairs, a note each; the table is read under the model's schema."""
-    return measure_dependence(fitted, table)[0]
-
-
 def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
     """The pairs of columns that depend on each other strongly within the classes, by rows evenly spaced.
 

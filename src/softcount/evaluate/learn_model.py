@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClassSearch:
-    """Classes to be found: where to start from, and what chooses their number; None where it is given."""
+    """Classes to be found: where to start from, and the criterion that chooses their number (None: it is given).
+
+    The criterion also chooses among `plans`, if there are any, which are named by what a `setting` may be.
+    """
 
     starts: Starts
     criterion: str | None = None
+    plans: Mapping[str, Plan] | None = None
+    setting: str = ""
 
 
 def learn_model(
@@ -39,9 +44,15 @@ def learn_model(
     `classes` are those of coded labels. What was interrupted is not corrected.
     """
     _foretell(table)
+    if search is not None and search.plans is not None:
+        from softcount.learn.choose_plan import fit_best_plan
+
+        assert search.criterion is not None
+        plans = {name: replace(own, watch=plan.watch, log=plan.log) for name, own in search.plans.items()}
+        return Fitted.of(fit_best_plan(table, plans, search.setting, search.starts, runner, search.criterion))
     if search is not None and search.criterion is not None:
         return Fitted.of(_search_numbers(table, plan, runner, search).chosen())
-    table, plan = _decided(table, plan, runner, search)
+    table, plan = choose_densities(table, plan, runner, known_classes=search is None)
     if search is None:
         from softcount.evaluate.calibrate import calibrated
         from softcount.learn.labelled import fit_labelled
@@ -64,11 +75,15 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     from softcount.learn.choose import searched
 
     assert search.criterion is not None
-    found = searched(*_decided(table, plan, runner, search), search.starts, runner, search.criterion)
+    found = searched(
+        *choose_densities(table, plan, runner, known_classes=False), search.starts, runner, search.criterion
+    )
     if found.interrupted or not (plan.declared.all_auto or plan.declared.auto):
         return found
     default = replace(plan, declared=replace(plan.declared, auto=frozenset(), all_auto=False))
-    other = searched(*_decided(table, default, runner, search), search.starts, runner, search.criterion)
+    other = searched(
+        *choose_densities(table, default, runner, known_classes=False), search.starts, runner, search.criterion
+    )
     if found.merit >= other.merit:
         return found
     return other.because(
@@ -77,26 +92,16 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     )
 
 
-def learn_best_plan(
-    table: Table, plans: Mapping[str, Plan], setting: str, runner: Runner, search: ClassSearch
-) -> Fitted:
-    """The mixture of the plan that the search's criterion likes best; they are named by what a setting may be."""
-    from softcount.learn.choose_plan import fit_best_plan
-
-    assert search.criterion is not None
-    return Fitted.of(fit_best_plan(table, plans, setting, search.starts, runner, search.criterion))
-
-
 def _foretell(table: Table) -> None:
     """Say before the work what would else be said when it is to be saved."""
     if (why := table.schema.unsaveable) is not None:
         warn(f"this model cannot be saved: {why}")
 
 
-def _decided(table: Table, plan: Plan, runner: Runner, search: ClassSearch | None) -> tuple[Table, Plan]:
-    """The table and the plan once the densities that were left open are chosen."""
+def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
+    """The table and the plan once the densities that were left open are chosen by the rows."""
     if not plan.declared.leaves_open:
         return table, plan
     from softcount.learn.density_choice import decided
 
-    return decided(table, plan, runner, known_classes=search is None)
+    return decided(table, plan, runner, known_classes)

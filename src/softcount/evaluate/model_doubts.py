@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from softcount import remedies
-from softcount.evaluate.calibrate import HeldOut, log_loss
-from softcount.evaluate.dependent_columns import MOST_CELLS, dependence_notes
 from softcount.fitted.fitted_model import Fitted
-from softcount.numerics.late_scipy import entr
 from softcount.sources.wording import and_others
-from softcount.table import Table
 
 FEW_ROWS = 5
 """Rows of a class below which little is learned of it, and nothing can be checked."""
@@ -28,31 +24,6 @@ def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] |
     """
     sizes = class_notes(fitted)
     return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
-
-
-def looked_for(fitted: Fitted, table: Table, tried: Callable[[], HeldOut | None]) -> list[str]:
-    """The same where it may not be known yet what the model says of rows held out, for which `tried` is asked.
-
-    Of a large table only how large classes are.
-    """
-    if (table.n_rows or MOST_CELLS) * max(1, len(fitted.schema.used)) > MOST_CELLS:
-        return class_notes(fitted)
-    columns = dependence_notes(fitted, table)
-    if fitted.pool is not None:
-        return doubts(fitted, columns, (fitted.pool.log_loss, _guessing(fitted.group_rows)))
-    if fitted.weights is not None or fitted.linear is not None or fitted.n_groups < 2:
-        return doubts(fitted, columns, None)
-    held = tried()
-    return doubts(fitted, columns, None if held is None else _losses(held))
-
-
-def _losses(held: HeldOut) -> tuple[float, float]:
-    return log_loss(held), _guessing(np.bincount(held.labels, held.weights))
-
-
-def _guessing(rows: np.ndarray) -> float:
-    """The log-loss of saying how frequent classes of so many rows are."""
-    return float(entr(rows / rows.sum()).sum())
 
 
 def class_notes(fitted: Fitted) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -33,34 +34,52 @@ RANGE = 50.0
 
 @interrupts_end()
 def cross_validate(
-    table: Table, plan: Plan, runner: Runner, folds: int = 5, seed: int = 0, calibration: str | None = None
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    folds: int = 5,
+    seed: int = 0,
+    calibration: str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Evaluation | None:
     """Each of `folds` parts predicted by a model of the others; None where too few rows have a label.
 
     A row of whole weight n is n rows, each in a fold of its own. With a `calibration` the probabilities are corrected
-    as the saved model's are.
+    as the saved model's are. `classes` are the names of coded labels.
     """
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
     how, split = f"{folds}-fold cross-validation", Split(folds, seed)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration), runner)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration, classes), runner)
 
 
 @interrupts_end()
 def hold_out(
-    table: Table, plan: Plan, runner: Runner, share: float = 0.2, seed: int = 0, calibration: str | None = None
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    share: float = 0.2,
+    seed: int = 0,
+    calibration: str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> Evaluation | None:
     """A random share of the rows predicted by a model of the rest."""
     if not 0 < share < 1:
         raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
     how, split = f"{100 * share:g} % held out", Split(2, seed, share)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration), runner)
+    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration, classes), runner)
 
 
 def _evaluated(
-    table: Table, plan: Plan, runner: Runner, split: Split, how: str, calibration: str | None
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    split: Split,
+    how: str,
+    calibration: str | None,
+    classes: Sequence[Any] | None,
 ) -> Evaluation | None:
-    models = fold_models(table, plan, runner, split)
+    models = fold_models(table, plan, runner, split, classes)
     if models is None:
         return None
     found = None if calibration is None else corrections(table, plan, runner, models, calibration)

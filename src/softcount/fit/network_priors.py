@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Family
+from softcount.fit import prior_levels
 from softcount.fitted.fitted_net import FittedNet
 from softcount.models.base import GraphModel
 from softcount.models.net import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.graph import Graph
 from softcount.networks.network import Network
+from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 from softcount.records import dataclass
 from softcount.table.schema import Key
@@ -124,13 +127,11 @@ def network_priors(model: GraphModel, prior: Any, sample_size: float) -> dict[Ke
     return {node.key: _one(node, prior, sample_size) for node in model.each}
 
 
-def prior_levels(prior: Any) -> dict[Key, list[Any]]:
-    """The levels that a prior names: they join those that are met."""
+def node_levels(prior: Any) -> dict[Key, list[Any]]:
+    """The levels that a prior, or another network, names: they join those that are met."""
     other = other_network(prior)
     if other is None:
-        from softcount.estimators.inputs import prior_levels as levels_in  # scikit-learn comes with it
-
-        return levels_in(prior)
+        return prior_levels(prior)
     return {key: list(levels) for key, levels in other.levels.items() if key not in other.cuts}
 
 
@@ -184,24 +185,14 @@ def _started(model: GraphModel, imagined: Imagined, init: Mapping[Key, Any]) -> 
     assert isinstance(model, Net)
     for key in init:
         model.graph.place(key)
-    empty = {x.name: _nothing(x.groups, len(x.nodes), x.width, x.alone) for x in model.nodes.bundles}
-    even = model.nodes.estimate(_counts(empty), imagined)
+    sizes = {x.name: (x.groups, x.width) if x.alone else (x.groups, len(x.nodes), x.width) for x in model.nodes.bundles}
+    empty = Counts({name: Twofold.of(np.zeros(size)) for name, size in sizes.items()})
+    even = model.nodes.estimate(empty, imagined)
     named = {node.key: even[node.key] for node in model.each}
     for key, said in init.items():
         node = model.nodes[key]
         named[key] = node.family.given(_said(node, said), node.setting, node.setting.groups)
     return model.nodes.params(named)
-
-
-def _nothing(groups: int, nodes: int, width: int, alone: bool) -> np.ndarray:
-    return np.zeros((groups, width) if alone else (groups, nodes, width))
-
-
-def _counts(arrays: Mapping[Any, np.ndarray]) -> Any:
-    from softcount.counts import Counts
-    from softcount.numerics.twofold import Twofold
-
-    return Counts({name: Twofold.of(array) for name, array in arrays.items()})
 
 
 def _said(node: Node, said: Any) -> Mapping[Any, Any]:
