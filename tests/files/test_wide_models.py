@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
-from softcount.cli import library_calls
+from softcount.cli import learn, library_calls
 from softcount.errors import DataError, DataWarning
 from softcount.evaluate import learn_model
 from softcount.files import archive, read, write
@@ -127,6 +127,6 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
         sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(learn_model, "learn_model", None)
-    request = library_calls.FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
+    request = learn.FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
     with pytest.raises(DataError, match=r"t\.csv: 2 columns are text"):
-        library_calls.fit(request, None)
+        learn.fit(request, None)

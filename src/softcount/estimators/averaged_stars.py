@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.classify.star_counts import StarSetting
+from softcount.classify.encoded_rows import column_keys, measured_count
+from softcount.classify.star_counts import StarLayout, StarSetting
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.naive_bayes import KnownColumns, NaiveBayes
-from softcount.evaluate.learn_stars import StarPlan
+from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
+from softcount.estimators.parameters import Parameter
+from softcount.evaluate.learn_stars import StarPlan, joined_stars, told_by
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted_model import Fitted
 from softcount.learn.plan import Plan
@@ -21,7 +22,7 @@ from softcount.sources.frames import refuse_elsewhere
 from softcount.table.schema import Key
 
 
-class AveragedStars(NaiveBayes):
+class AveragedStars(ClassEstimator):
     """Averaged one-dependence stars (AODE): every column in turn is a second parent of all others beside the class.
 
     All stars come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
@@ -40,6 +41,14 @@ class AveragedStars(NaiveBayes):
     1.0
     """
 
+    _varied: ClassVar = {
+        "prior": Parameter(
+            float,
+            "Prior count of every distribution, spread evenly over its cells, or as the class is if it is a normal.",
+            above=True, most=1e300,
+        ),
+    }  # fmt: skip
+
     def __init__(
         self,
         kinds: Any = None,
@@ -49,10 +58,7 @@ class AveragedStars(NaiveBayes):
         missing: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
-
-    estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, None, 1000, 1e-8
-    calibration = weights = spill = engine = None
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -61,10 +67,6 @@ class AveragedStars(NaiveBayes):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not isinstance(self.prior, Real) or not 0 < float(self.prior) < np.inf:
-            raise DataError(f"prior={self.prior!r}: averaged stars imagine a number of rows above 0.")
-        if self.parents not in (None, "information"):
-            raise DataError(f"parents={self.parents!r} is not known. Use None or 'information'.")
         self._edges()
 
     def _edges(self) -> dict[Key, np.ndarray] | None:
@@ -84,7 +86,6 @@ class AveragedStars(NaiveBayes):
         X: Any,
         y: Any,
         sample_weight: Any,
-        calibration: str | None = None,
         parts: bool = False,
         earlier: KnownColumns | None = None,
     ) -> Fitted:
@@ -93,24 +94,19 @@ class AveragedStars(NaiveBayes):
             X = inputs.opened(X, self._missing(), True)
         return super()._learn(X, y, sample_weight, parts=parts, earlier=earlier)
 
-    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+    def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """Rows that add to a model are cut where its own were."""
         edges = self.cuts_ if parts and hasattr(self, "fitted_") else self._edges()
         setting = StarSetting(float(self.prior), self.parents is not None)
         return ClassRequest(plan, classes=classes, stars=StarPlan(setting, edges))
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
-        from softcount.classify.star_counts import StarLayout
-        from softcount.evaluate.learn_stars import told_by
-
         assert fitted.stars is not None
         found = super()._with_classes(fitted, classes)
         old, new = (StarLayout.of(part.schema, part.names) for part in (fitted, found))
         return told_by(found, fitted.stars.moved(old, new))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
-        from softcount.evaluate.learn_stars import joined_stars
-
         mine = self.fitted_
         if other.stars is None:
             raise DataError("only averaged stars can be merged with averaged stars.")
@@ -121,8 +117,6 @@ class AveragedStars(NaiveBayes):
     def cuts_(self) -> dict[Key, np.ndarray]:
         """Where each column of numbers is cut."""
         check_is_fitted(self, "fitted_")
-        from softcount.classify.encoded_rows import column_keys, measured_count
-
         fitted = self.fitted_
         assert fitted.stars is not None
         keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]

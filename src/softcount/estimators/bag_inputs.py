@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.estimators.inputs import refuse_fraction, refuse_jobs
 from softcount.numerics.late_scipy import sparse
 from softcount.records import dataclass
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table
 from softcount.text import Chosen, Reading
-from softcount.text.matrices import IDFS, WEIGHTINGS
 from softcount.text.word_blocks import cut
 
 
@@ -135,26 +133,10 @@ def _document(value: Any, place: int, tally: DocumentTally) -> str | None:
 
 LIMITS = {"min_count": 1, "min_df": 1, "max_df": 1.0, "drop_top": 0, "max_words": None}
 """The settings that choose among words, where they choose nothing."""
-CHOICES: dict[str, tuple[Any, ...]] = {"weighting": WEIGHTINGS, "idf": IDFS, "normalize": ("auto", "l2", None)}
-MOST_COLUMNS = 2**31 - 1
 
 
-def check_settings(bag: Any) -> None:
-    """Raise where a setting of a bag of words cannot be used."""
-    for name, known in CHOICES.items():
-        value = getattr(bag, name)
-        if not isinstance(value, (str, type(None))) or value not in known:
-            raise DataError(f"{name}={value!r} is not known. Use one of: {', '.join(map(repr, known))}.")
-    reading_of(bag)  # which refuses what it cannot mean
-    refuse_jobs(bag.n_jobs)
-    if bag.hashing is not None:
-        _refuse_hashing(bag)
-
-
-def _refuse_hashing(bag: Any) -> None:
-    refuse_fraction("hashing", bag.hashing, 1)
-    if bag.hashing > MOST_COLUMNS:
-        raise DataError(f"hashing={bag.hashing:,} columns are too many; use at most {MOST_COLUMNS:,}.")
+def refuse_limits(bag: Any) -> None:
+    """Raise an error if hashing, which keeps no words, is to choose among them."""
     if _limits(bag):
         raise DataError(f"hashing keeps no words to choose from, so {_limits(bag)} cannot be used with it.")
 

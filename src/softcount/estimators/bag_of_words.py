@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators.bag_inputs import DocumentTally, check_settings, not_empty, pieces_of, reading_of
-from softcount.estimators.inputs import attribute, keep_settings, refuse_unlike
+from softcount.estimators.bag_inputs import DocumentTally, not_empty, pieces_of, reading_of, refuse_limits
+from softcount.estimators.base import Estimator
+from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.files.archive import naming
 from softcount.files.json_document import nested_document
 from softcount.files.text_part import reading_document
@@ -30,7 +31,7 @@ NO_WORDS = Words.of(())
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
-class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
 
     Words are runs of two or more word characters in lower case; `pattern` is a regular expression for others (slower),
@@ -81,7 +82,13 @@ class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         hashing: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        keep_settings(self, locals())
+        self._keep_parameters(locals())
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        reading_of(self)  # which refuses what it cannot mean
+        if self.hashing is not None:
+            refuse_limits(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -149,7 +156,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return whole._keep(gathered, None, tally)
 
     def _nothing_gathered(self) -> Gathered | GatheredHashes:
-        check_settings(self)
+        self._check_settings()
         return Gathered(reading_of(self)) if self.hashing is None else GatheredHashes(reading_of(self), self.hashing)
 
     def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> BagOfWords:
@@ -161,7 +168,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """The words that are kept; of hashing without a fit, columns that nothing is known of."""
         if not hasattr(self, "_gathered"):
             check_is_fitted(self)
-            check_settings(self)
+            self._check_settings()
             return Chosen(Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
         if self._chosen is None:
             self._chosen = not_empty(self._gathered.chosen(), self)
@@ -171,7 +178,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def transform(self, X: Any) -> Any:
         """The matrix of documents; words that were not learned, or not kept, are dropped."""
-        check_settings(self)
+        self._check_settings()
         chosen, reading, tally = self._known, reading_of(self), DocumentTally()
         idf = self._idf(chosen)
 

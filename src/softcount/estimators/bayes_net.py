@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import KeptRecord, LearnedRows
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
+from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
@@ -48,10 +50,9 @@ from softcount.table.schema import Key, Kind
 
 CLASS = "(class)"
 """What the node of a class is called that came without a name."""
-SCORES = ("bic", "bdeu")
 
 
-class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
@@ -69,6 +70,16 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
     """
 
     fitted_: FittedNet
+    _varied: ClassVar = {
+        "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),
+        "init": varied("init", type="dict, BayesNet or None", help="Tables, or a fitted network, that EM starts from."),
+        "prior": varied(
+            "prior",
+            type="float, str, dict or BayesNet",
+            help="Prior counts per category: a number, a word ('row', "
+            "'bdeu', ...), priors by node, or another network.",
+        ),
+    }
 
     def __init__(  # noqa: PLR0913 - what can be said of a network
         self,
@@ -93,7 +104,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
         missing: Any = None,
         memory: Any = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
+        self._keep_parameters(locals())
 
     # -- learning
 
@@ -179,23 +190,15 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
             self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
 
     def _search_settings(self) -> SearchSettings:
-        if self.criterion not in SCORES:
-            raise DataError(f"criterion={self.criterion!r} is not known. Use one of {', '.join(map(repr, SCORES))}.")
         return SearchSettings(
             self.criterion, tuple(graph_of(self.required).edges if self.required else ()),
             pairs_of(self.forbidden), self.max_parents, self.equivalent_sample_size,
         )  # fmt: skip
 
     def _check_settings(self) -> None:
-        inputs.refuse_fraction("max_iter", self.max_iter, 0)
-        inputs.refuse_fraction("n_init", self.n_init, 1)
-        inputs.refuse_negative("tol", self.tol)
-        inputs.refuse_negative("equivalent_sample_size", self.equivalent_sample_size)
+        super()._check_settings()
         self._refuse_idle_sample_size()
-        inputs.refuse_jobs(self.n_jobs)
         cells_within(self.memory)
-        if self.max_parents is not None:
-            inputs.refuse_fraction("max_parents", self.max_parents, 0)
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
             if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != ("hidden", AUTO):
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
@@ -231,9 +234,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
                 f"equivalent_sample_size={self.equivalent_sample_size!r} is for prior='bdeu', for a network as the "
                 "prior, or for a search by criterion='bdeu'. Leave it out, or set one of those."
             )
-
-    def _missing(self) -> tuple[str, ...]:
-        return inputs.missing_words(self.missing)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -450,7 +450,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
             return self._fitted.query(of, given, each)
         from softcount.fitted.net_samples import sampled_query
 
-        inputs.refuse_fraction("samples", samples, 1)
+        check_whole("samples", samples, 1)
         return sampled_query(self._fitted, of, given, samples, method, random_state)
 
     def most_probable(self, given: Any = None) -> LikeliestLevels:
@@ -568,7 +568,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """A frame of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
-        inputs.refuse_fraction("n, the number of rows,", n, 0)
+        check_whole("n, the number of rows,", n, 0)
         found = surprises(self._fitted, self._closed(X))
         names = list(labels(found).values())
         parts = np.stack(list(found.values()), axis=1)
@@ -581,7 +581,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, BaseEstimator):  # type: 
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""
-        inputs.refuse_fraction("n, the number of rows,", n, 0)
+        check_whole("n, the number of rows,", n, 0)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         drawn = self._fitted.drawn(int(n), given, rng)
         return self._result(arrow_table({name: drawn[key] for key, name in labels(drawn).items()}))

@@ -14,7 +14,7 @@ from softcount.chains.context_counts import GAP, ContextCounts, digits_of, steps
 from softcount.chains.long_run import ChainShape
 from softcount.chains.predictions import Predictions
 from softcount.errors import DataError
-from softcount.estimators import inputs
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.table.names import apart
 
@@ -197,7 +197,7 @@ class ChainReports:
         `start` is how a sequence begins: symbols, or a string of them. Steps that were characters come as text.
         """
         check_is_fitted(self, "counts_")
-        inputs.refuse_fraction("n", n, 1)
+        check_whole("n", n, 1)
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
         begin = self._digits_of(start)
         if not self.ends:

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
-from softcount.estimators.inputs import Answer, refuse_fraction
+from softcount.estimators.inputs import Answer
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table
 from softcount.estimators.row_by_row import row_by_row
 from softcount.fitted.answers import CLASS, labels_in, name_apart
@@ -62,7 +63,7 @@ class ClassReports(ResultFrames):
         in which the prior has its part.
         """
         check_is_fitted(self, "fitted_")
-        refuse_fraction("members", members, 0)
+        check_whole("members", members, 0)
         lines = _card_lines(self.fitted_, parameters)
         if X is not None:
             both = zip(lines, self._answer(X, sort_rows, int(members), 0).classes, strict=True)
@@ -77,7 +78,7 @@ class ClassReports(ResultFrames):
         missing cell adds 0, and the units of a column do not matter. `reason` is the largest of them. A row that is
         impossible under every class has an infinite score.
         """
-        refuse_fraction("n, the number of rows,", n, 0)
+        check_whole("n, the number of rows,", n, 0)
         sorting = self._answer(X, sort_rows, 0, int(n))
         names = _names(self.fitted_)
         lines = [_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies]
@@ -119,7 +120,7 @@ class ClassReports(ResultFrames):
         word used everywhere next to none. `key` names a column of text; without it, all have their words listed.
         """
         check_is_fitted(self, "fitted_")
-        refuse_fraction("n, the number of words,", n, 0)
+        check_whole("n, the number of words,", n, 0)
         return self._result(marks_table(self.fitted_, _names(self.fitted_), key, int(n)))
 
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
@@ -131,7 +132,7 @@ class ClassReports(ResultFrames):
         of text alone also takes the document itself, as a string.
         """
         fitted, table = self._closed([X] if isinstance(X, str) else X)
-        refuse_fraction("row", row, 0)
+        check_whole("row", row, 0)
         return self._result(moved_table(fitted, table, int(row), against, key))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.fit_runner import from_engine
-from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.naive_bayes import ClassEstimator
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.dependent_columns import strong_pairs
 from softcount.fit import reread
@@ -35,7 +34,7 @@ SAID = (
 """How notes begin that are about what tells the classes."""
 
 
-class Classifier(NaiveBayes):
+class Classifier(ClassEstimator):
     """The classes of rows, told by whatever does best on rows held out, and explained by sums that add up.
 
     Beside naive Bayes as the textbook has it, ways that are learned from the same rows are tried on folds: naive Bayes
@@ -68,22 +67,17 @@ class Classifier(NaiveBayes):
         n_jobs: int | None = None,
         engine: Any = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
-
-    estimate, class_prior, unlabelled_weight, max_iter, tol = "mean", None, None, 1000, 1e-8
-    calibration = weights = spill = None
+        self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
         """Learn from rows and their classes."""
-        if self.budget is not None and not (isinstance(self.budget, Real) and float(self.budget) >= 0):
-            raise DataError(f"budget={self.budget!r} is no number of seconds. Use None, or 0 and more.")
         if not isinstance(X, np.ndarray):
             X = inputs.opened(from_engine(X, self._missing()), self._missing(), True)
         y = inputs.default_target(X) if y is None else y
         self._keep(self._learn(X, y, sample_weight))
         return self
 
-    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+    def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         return ClassRequest(plan, classes=classes, ensemble=not parts, budget=self.budget)
 
     def _measure(self, fitted: Fitted, table: Table) -> Fitted:

@@ -13,7 +13,8 @@ from softcount.bayes.table_evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.learned_rows import declared_like
-from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
 from softcount.fitted.column_evidence import column_evidence, evidence_under
@@ -65,8 +66,8 @@ def select_columns(
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
     if max_columns is not None:
-        inputs.refuse_fraction("max_columns", max_columns, 1)
-    if not hasattr(model, "class_prior"):
+        check_whole("max_columns", max_columns, 1)
+    if not isinstance(model, ClassEstimator):
         if criterion != "evidence":
             raise DataError("of classes to be found columns are chosen by evidence.")
         return _for_groups(model, X, max_columns)

@@ -12,6 +12,7 @@ from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
 from softcount.estimators.learning_curves import LearningCurves, learning_curves
 from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
@@ -133,7 +134,7 @@ def compared(
 ) -> Comparison:
     """The same, telling how far it is."""
     if folds is not None:
-        inputs.refuse_fraction("folds", folds, 2)
+        check_whole("folds", folds, 2)
     kinds = _by_name(kinds)
     X, y = _opened(X, y)
     table, names, schema, notes = _labelled(X, y, kinds)

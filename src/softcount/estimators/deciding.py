@@ -14,6 +14,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.filling import arrow_of
 from softcount.estimators.labels_there import answers_and_labels
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
@@ -89,7 +90,7 @@ class Deciding:
 
         `of` is the rarer of two classes unless you say so.
         """
-        inputs.refuse_fraction("parts", parts, 1)
+        check_whole("parts", parts, 1)
         held = self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
@@ -108,7 +109,7 @@ class Deciding:
         itself stays as it is. Give what comes back to `predict(X, threshold=...)`.
         """
         rate, wanted = wanted_rate(precision, recall)
-        inputs.refuse_fraction("folds", folds, 2)
+        check_whole("folds", folds, 2)
         held, names = self._held_out(X, y, folds, sample_weight)
         return chosen_threshold(held, place_of(names, of, "of"), of, rate, wanted)
 
@@ -166,7 +167,7 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
     it draws rows from.
     """
     check_is_fitted(model, "fitted_")
-    inputs.refuse_fraction("n, the number of rows,", n, 2)
+    check_whole("n, the number of rows,", n, 2)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     if isinstance(model.fitted_, Fitted):
         return best_error(model.fitted_, int(n), rng)

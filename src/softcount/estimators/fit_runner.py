@@ -19,10 +19,10 @@ from softcount.table import Table, open_table
 
 def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
     """What runs the passes of a fit: an engine where one was given or has the rows, else threads of this process."""
-    folder = checked_path("spill", estimator.spill)
-    if estimator.engine is None and not isinstance(table.source, PartsSource):
-        return Threads(estimator.n_jobs, folder)
-    return engine_of(estimator.engine, table.source)
+    engine = getattr(estimator, "engine", None)
+    if engine is None and not isinstance(table.source, PartsSource):
+        return Threads(estimator.n_jobs, path_of(getattr(estimator, "spill", None)))
+    return engine_of(engine, table.source)
 
 
 def engine_of(engine: Any, source: Source) -> WorkersEngine:
@@ -75,7 +75,7 @@ def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tu
 
     The file is taken away then, unless it is to be kept until the model is saved.
     """
-    path = checked_path("checkpoint", estimator.checkpoint)
+    path = path_of(estimator.checkpoint)
     if path is None:
         yield plan, lambda done: None
         return
@@ -85,8 +85,6 @@ def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tu
         yield replace(plan, log=log), lambda done: remove_checkpoint(path) if done and not keep else None
 
 
-def checked_path(name: str, path: Any) -> str | None:
+def path_of(path: Any) -> str | None:
     """The path of a file or folder as text, or None."""
-    if path is None or isinstance(path, (str, os.PathLike)):
-        return None if path is None else os.fsdecode(path)
-    raise DataError(f"{name} must be None or a path, not {path!r}.")
+    return None if path is None else os.fsdecode(path)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
-from softcount.errors import DataError, warn
+from softcount.errors import warn
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.class_reports import ClassReports
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.learned_rows import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import CLASS, COUNT, answering_model, dependence_warning, fills, query, sampled
@@ -63,18 +64,10 @@ class Posteriors:
         return len(self.keys())
 
 
-# scikit-learn has no types
-class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEstimator):  # type: ignore[misc]
+class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
-    _removed: Mapping[str, str] = {}
-    """Former parameters, and what to use in their place."""
-
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        for name in cls._removed.keys() & named.keys():
-            raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
-        return super().__new__(cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -83,15 +76,6 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-    def _missing(self) -> tuple[str, ...]:
-        return inputs.missing_words(getattr(self, "missing", None))
-
-    def _check_settings(self) -> None:
-        """Refuse settings that mean nothing, by name."""
-        inputs.refuse_fraction("max_iter", self.max_iter, 0)
-        inputs.refuse_negative("tol", self.tol)
-        inputs.refuse_jobs(self.n_jobs)
 
     def _plan(self, stop: Stop, **more: Any) -> Plan:
         return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
@@ -176,7 +160,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, BaseEst
 
     def _drawn(self, draw: Callable[..., Answer], n: int, given: Any, random_state: Any, least: int = 0) -> Answer:
         check_is_fitted(self, "fitted_")
-        inputs.refuse_fraction("n, the number of rows,", n, least)
+        check_whole("n, the number of rows,", n, least)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return draw(self.fitted_, int(n), given, rng)
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import ROOT
 from softcount.errors import DataError
-from softcount.estimators.inputs import declared_kinds, keep_settings
+from softcount.estimators.inputs import declared_kinds
 from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
@@ -87,7 +87,7 @@ class GaussianMixture(BaseMixture):
         checkpoint: Any = None,
         engine: Any = None,
     ) -> None:
-        keep_settings(self, locals())
+        self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         try:
@@ -122,16 +122,11 @@ class GaussianMixture(BaseMixture):
         return tags
 
     def _check_settings(self) -> None:
-        if not isinstance(self.covariance_type, str) or self.covariance_type not in (AUTO, *FAMILIES):
-            words = ", ".join(map(repr, (AUTO, *FAMILIES)))
-            raise DataError(f"covariance_type={self.covariance_type!r} is not known. Use one of {words}.")
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise DataError(f"warm_start must be True or False, not {self.warm_start!r}.")
+        super()._check_settings()
         if self.means_init is None and not (self.weights_init is None and self.precisions_init is None):
             raise DataError("weights_init and precisions_init go with means_init: give the means to start from.")
         if self.fixed is not None and not (isinstance(self.fixed, Mapping) and set(self.fixed) <= set(HELD)):
             raise DataError(f"fixed is a mapping with some of {', '.join(map(repr, HELD))}, not {self.fixed!r}.")
-        super()._check_settings()
 
     def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Every column is a real number, except those that a table was opened without."""

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import reduce
 from operator import add
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.fit_runner import climbs_logged
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import StateFace
 from softcount.estimators.pages_above import Reporting
+from softcount.estimators.parameters import varied
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
@@ -43,11 +44,10 @@ from softcount.table import Table, code_labels
 from softcount.table.schema import Key, Kind
 
 AUTO = "auto"
-CRITERIA = ("evidence", "bic")
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
     """States that nobody saw, each with its own successors and its own way to show itself, found in sequences.
 
     The number of states is looked for unless `n_states` gives it (`criterion` says how, `selection_` shows what was
@@ -68,6 +68,16 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
     """Told of every iteration, where a command wants to."""
     _keep_checkpoint = False
     """Whether whoever fits takes the checkpoint away, once the model is saved."""
+
+    _varied: ClassVar = {
+        "criterion": varied("criterion", "evidence", "bic", help="Criterion for the number of states."),
+        "init": varied(
+            "init",
+            type="str, dict or model",
+            help="Initialisation: 'k-means++', 'k-means', 'random', "
+            "parameters in the shape of `parameters_`, or a fitted model.",
+        ),
+    }
 
     def __init__(  # noqa: PLR0913 - what can be said of states
         self,
@@ -90,7 +100,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
         verbose: bool = False,
         checkpoint: Any = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
+        self._keep_parameters(locals())
 
     # -- learning
 
@@ -184,20 +194,8 @@ class HiddenMarkov(StateFace, StateReports, Reporting, BaseEstimator):  # type: 
             self.feature_names_in_ = np.array(keys, dtype=object)
 
     def _check_settings(self) -> None:
-        if self.n_states != AUTO:
-            if isinstance(self.n_states, str):
-                raise DataError(f"n_states must be a whole number of at least 1 or 'auto', not {self.n_states!r}.")
-            inputs.refuse_fraction("n_states", self.n_states, 1)
-        if self.criterion not in CRITERIA:
-            raise DataError(f"criterion={self.criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
-        inputs.refuse_fraction("max_iter", self.max_iter, 0)
-        inputs.refuse_fraction("n_init", self.n_init, 1)
-        inputs.refuse_negative("tol", self.tol)
-        inputs.refuse_jobs(self.n_jobs)
+        super()._check_settings()
         checked_links(self._wanted(), self.transitions, self.first, self.tied)
-
-    def _missing(self) -> tuple[str, ...]:
-        return inputs.missing_words(self.missing)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
         return open_sequences(X, weights=weights, missing=self._missing())

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.densities.histogram_edges import counts_of, edges_of
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.density_inputs import cells_of, known_rows
 from softcount.estimators.other_faces import BinFace
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 
 
-# scikit-learn has no types
-class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
+class Histogram(BinFace, Estimator):
     """The density of one column in steps, from its least value to its greatest.
 
     `bins` is a number of equal widths; ("count", number), or "count", for bins that hold as many rows each; "fd", the
@@ -38,7 +37,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
     counts_: np.ndarray
 
     def __init__(self, bins: Any = "auto") -> None:
-        self.bins = bins
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,7 +124,7 @@ class Histogram(BinFace, BaseEstimator):  # type: ignore[misc]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Values drawn: a plain column where one was fitted, else (rows x 1)."""
-        inputs.refuse_fraction("n_samples", n_samples, 1)
+        check_whole("n_samples", n_samples, 1)
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
         drawn = np.asarray(self.quantile(rng.random(int(n_samples))))
         return drawn if self.plain_column_ else drawn[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from softcount.sources.frames import (
     text_column,
 )
 from softcount.table import Table, check_weights, code_labels, open_table, read_labels
-from softcount.table.schema import Field, Key, Kind, Schema, with_usual
+from softcount.table.schema import Field, Key, Kind, Schema
 
 Answer = TypeVar("Answer")
 
@@ -39,35 +39,9 @@ def is_table(X: Any) -> bool:
     return isinstance(X, named) or is_frame(X) or is_lazy(X)
 
 
-def keep_settings(estimator: Any, given: Mapping[str, Any]) -> None:
-    """A constructor's arguments, which are its `locals()`, as attributes: all that scikit-learn wants done there."""
-    for name, value in given.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)
-
-
 def attribute(name: str, meaning: str, of: str = "fitted_") -> Any:
     """A property that shows what an estimator learned: a part of its fitted model, or of what else it holds."""
     return property(attrgetter(f"{of}.{name}"), doc=meaning)
-
-
-def refuse_jobs(n_jobs: Any) -> None:
-    """Raise where a number of threads is none."""
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (whole and n_jobs != 0):
-        raise DataError(f"n_jobs must be None, a number of threads, or -1 for all cores, not {n_jobs!r}.")
-
-
-def refuse_fraction(name: str, value: Any, least: int) -> None:
-    """Raise where a setting is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-
-
-def refuse_negative(name: str, value: Any) -> None:
-    """Raise where a setting is not a number of 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
-        raise DataError(f"{name} must be 0 or more, not {value!r}.")
 
 
 def refuse_unlike(model: Any, other: Any, kind: type) -> None:
@@ -77,20 +51,6 @@ def refuse_unlike(model: Any, other: Any, kind: type) -> None:
         mine, theirs = type(model).__name__, other if isinstance(other, type) else type(other)
         raise DataError(f"merge: a {mine} is merged with another fitted {kind.__name__}, not with {theirs.__name__}.")
     check_is_fitted(other)
-
-
-def refuse_half_life(half_life: Any) -> None:
-    """Raise where a half-life is not a number of rows."""
-    number = isinstance(half_life, (int, float, np.number)) and not isinstance(half_life, bool)
-    if half_life is not None and not (number and 0 < half_life < np.inf):
-        raise DataError(f"half_life is a number of rows above 0, or None for no fading, not {half_life!r}.")
-
-
-def missing_words(said: Any) -> tuple[str, ...]:
-    """The cells that mean missing: the usual ones, and what an estimator's `missing` adds."""
-    if said is not None and not isinstance(said, Iterable):
-        raise DataError(f"missing is a list of cells that mean missing, besides the usual ones, not {said!r}.")
-    return with_usual(() if said is None else said)
 
 
 def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:

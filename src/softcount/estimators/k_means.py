@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.exporting import ExportingCentres
-from softcount.estimators.fit_runner import checked_path, from_engine, is_elsewhere, runner_of
+from softcount.estimators.fit_runner import from_engine, is_elsewhere, path_of, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
+from softcount.estimators.parameters import varied
 from softcount.estimators.row_by_row import row_by_row
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
@@ -41,7 +43,7 @@ class KMeans(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    Estimator,
 ):
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
@@ -65,6 +67,17 @@ class KMeans(
 
     found_: Centres
     _unit = False
+    _varied: ClassVar = {
+        "max_iter": varied("max_iter", least=1),
+        "init": varied(
+            "init", type="str or array", help="Initialisation: 'k-means++', 'random', or an array of centres."
+        ),
+        "tol": varied(
+            "tol",
+            help="With one initialisation, it stops when the squared moves of the centres sum to less "
+            "than this times the mean variance of a column.",
+        ),
+    }
 
     def __init__(  # noqa: PLR0913
         self,
@@ -78,7 +91,7 @@ class KMeans(
         spill: Any = None,
         engine: Any = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,7 +104,7 @@ class KMeans(
         X = from_engine(X, MISSING)
         if self.engine is not None or is_elsewhere(X):
             return self._fit_elsewhere(X, sample_weight)
-        with Threads(self.n_jobs, checked_path("spill", self.spill)) as threads:
+        with Threads(self.n_jobs, path_of(self.spill)) as threads:
             owned = _is_foreign(X)
             rows = numbers_of(self, X, threads, reset=True)
             weights = inputs.weights_of(sample_weight, rows)
@@ -145,13 +158,6 @@ class KMeans(
         self.n_iter_ = found.n_iter
         self._n_features_out = len(found.centres)
 
-    def _check_settings(self) -> None:
-        inputs.refuse_fraction("n_clusters", self.n_clusters, 1)
-        inputs.refuse_fraction("n_init", self.n_init, 1)
-        inputs.refuse_fraction("max_iter", self.max_iter, 1)
-        inputs.refuse_negative("tol", self.tol)
-        inputs.refuse_jobs(self.n_jobs)
-
     trace_: list[float] = attribute("trace", "The cost after each pass.", "found_")
     converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.", "found_")
     agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.", "found_")
@@ -159,7 +165,7 @@ class KMeans(
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         check_is_fitted(self, "found_")
-        with Threads(self.n_jobs, checked_path("spill", self.spill)) as threads:
+        with Threads(self.n_jobs, path_of(self.spill)) as threads:
             rows = numbers_of(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(self.found_, rows, threads)
@@ -243,7 +249,7 @@ class SphericalKMeans(KMeans):
         return kept[there], None if weights is None else weights[there], said
 
 
-def numbers_of(estimator: BaseEstimator, X: Any, threads: Threads, reset: bool) -> Any:
+def numbers_of(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
     if text_column(X) is not None:
         raise DataError(

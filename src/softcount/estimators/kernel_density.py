@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,8 +18,10 @@ from softcount.densities.smoothing_kernels import named_kernel
 from softcount.densities.weighted_points import WeightedPoints
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.density_inputs import cells_of, is_plain, known_rows, refuse_outside
 from softcount.estimators.other_faces import KernelFace
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 
 MOST_POINTS = 1 << 22
@@ -55,8 +56,7 @@ class DensityRows:
         return DensityRows(cells, np.concatenate([self.filled, other.filled]))
 
 
-# scikit-learn has no types
-class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
+class KernelDensity(KernelFace, Estimator):
     """A density as the mean of kernels around the rows, of one column or a few.
 
     `bandwidth` is a number in the data's own units (how far a kernel reaches, or its scale where it never ends) or a
@@ -82,7 +82,7 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self, kernel: str = "gaussian", bandwidth: Any = "isj", exact: bool = False, bounds: Any = None
     ) -> None:
-        inputs.keep_settings(self, locals())
+        self._keep_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -272,7 +272,7 @@ class KernelDensity(KernelFace, BaseEstimator):  # type: ignore[misc]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density: a plain column where one was fitted, else (rows x columns)."""
-        inputs.refuse_fraction("n_samples", n_samples, 1)
+        check_whole("n_samples", n_samples, 1)
         density = self._density()
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
         drawn = density.sample(int(n_samples), rng)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.chains.back_off import back_off
@@ -20,10 +19,12 @@ from softcount.chains.order_choice import LONGEST, StepBlocks, best_order, conte
 from softcount.chains.predictions import Predictions, flat_predictions
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.base import Estimator
 from softcount.estimators.chain_inputs import CodedSequences, coded, coded_as
 from softcount.estimators.chain_reports import ChainReports
 from softcount.estimators.other_faces import ChainFace
 from softcount.estimators.pages_above import Reporting
+from softcount.estimators.parameters import Parameter
 from softcount.priors import Dirichlet
 from softcount.table import NARROW_LEVELS, Schema
 from softcount.table.levels import in_order
@@ -32,7 +33,14 @@ BACK_OFF = "kneser-ney"
 """The prior of contexts that leave a part to what shorter ones predict."""
 
 
-class MarkovChain(ChainFace, ChainReports, Reporting, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+def _check_prior(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise DataError(f"{name}={value!r} is not known. Use 'kneser-ney', 'auto', a number or a Dirichlet.")
+    if not isinstance(value, Dirichlet):
+        Parameter(float, "").check(name, value)
+
+
+class MarkovChain(ChainFace, ChainReports, Reporting, Estimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     `order` is a number; "auto" for the one with the most evidence; or "variable" for contexts that are each as long as
@@ -59,11 +67,17 @@ class MarkovChain(ChainFace, ChainReports, Reporting, BaseEstimator):  # type: i
     evidence_: dict[int, float]
     input_notes_: list[str]
 
+    _varied: ClassVar = {
+        "prior": Parameter(
+            "float or Dirichlet",
+            "'kneser-ney' leaves a part of the counts of a context to the next shorter. A number is the prior count "
+            "of each symbol after every context; 'auto' chooses that number by marginal likelihood.",
+            (BACK_OFF, "auto"), checked=_check_prior,
+        ),
+    }  # fmt: skip
+
     def __init__(self, order: Any = 1, prior: Any = BACK_OFF, ends: bool = False, symbols: Any = None) -> None:
-        self.order = order
-        self.prior = prior
-        self.ends = ends
-        self.symbols = symbols
+        self._keep_parameters(locals())
 
     # -- learning
 
@@ -76,16 +90,6 @@ class MarkovChain(ChainFace, ChainReports, Reporting, BaseEstimator):  # type: i
         self.order_ = self._settle_order(found, alphabet)
         self._keep(self._counted(found, alphabet))
         return self
-
-    def _check_settings(self) -> None:
-        if self.order not in ("auto", "variable"):
-            inputs.refuse_fraction("order", self.order, 0)
-        if not isinstance(self.ends, bool):
-            raise DataError(f"ends={self.ends!r}: give True or False.")
-        if isinstance(self.prior, str) and self.prior not in (BACK_OFF, "auto"):
-            raise DataError(f"prior={self.prior!r} is not known. Use 'kneser-ney', 'auto', a number or a Dirichlet.")
-        if not isinstance(self.prior, str | Dirichlet):
-            inputs.refuse_negative("prior", self.prior)
 
     def _settle_order(self, found: CodedSequences, alphabet: Alphabet) -> int:
         """The order as given, by evidence, or the longest that a context may be told apart by."""

@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.fit_runner import checked_path, from_engine, runner_of
+from softcount.estimators.fit_runner import from_engine, path_of, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.learned_rows import LearnedRows
@@ -38,12 +38,6 @@ from softcount.table import Table, check_weights, open_table, refuse_many_number
 from softcount.table.schema import Key, Kind
 
 AUTO = "auto"
-WORDS = {
-    "criterion": ("evidence", "bic", "icl", "cv"),
-    "assign": ("soft", "hard", "drawn"),
-    "finish": (None, "lbfgs"),
-}
-"""What settings that are words may be."""
 HEAVIEST = 1e200
 STARTS = ("k-means++", "k-means", "random", "agglomerative")
 
@@ -132,7 +126,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         plan = self._with_fixed(plan, table, groups)
         search = ClassSearch(starts, self.criterion if groups is None else None)
 
-        return ClassRequest(plan, search, checkpoint=checked_path("checkpoint", self.checkpoint))
+        return ClassRequest(plan, search, checkpoint=path_of(self.checkpoint))
 
     @contextmanager
     def _watched(self, plan: Plan) -> Iterator[Plan]:
@@ -191,21 +185,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return tags
 
     def _check_settings(self) -> None:
-        if isinstance(self.n_components, str) and self.n_components != AUTO:
-            several = " To average several numbers of components: sc.average." if self.n_components == "average" else ""
-            raise DataError(
-                f"n_components must be a whole number of at least 1 or 'auto', not {self.n_components!r}.{several}"
-            )
-        if self.n_components != AUTO:
-            inputs.refuse_fraction("n_components", self.n_components, 1)
-        inputs.refuse_fraction("n_init", self.n_init, 1)
-        for name, words in WORDS.items():
-            said = getattr(self, name)
-            if not any(said is word or (isinstance(said, str) and said == word) for word in words):
-                raise DataError(f"{name}={said!r} is not known. Use {', '.join(map(repr, words))}.")
-        for name in ("accelerate", "half_steps", "verbose"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise DataError(f"{name} must be True or False, not {getattr(self, name)!r}.")
+        if isinstance(self.n_components, str) and self.n_components == "average":
+            raise DataError("n_components='average' is not known. Average several fitted mixtures: sc.average(models).")
         super()._check_settings()
 
     # -- answers
@@ -424,4 +405,4 @@ class Mixture(BaseMixture):
         checkpoint: Any = None,
         engine: Any = None,
     ) -> None:
-        inputs.keep_settings(self, locals())
+        self._keep_parameters(locals())

@@ -19,6 +19,7 @@ from softcount.estimators.average_members import (
     refuse_other_units,
 )
 from softcount.estimators.filling import arrow_of
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, frame_library
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import AveragedAnswer
@@ -159,7 +160,7 @@ class ModelAverage:
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows, each drawn from a member that is drawn by its weight; an array of an array."""
-        inputs.refuse_fraction("n, the number of rows,", n, 0)
+        check_whole("n, the number of rows,", n, 0)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         counts = rng.multinomial(int(n), self._given_weights(given))
         how = {} if given is None else {"given": given}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -21,8 +21,9 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.learned_rows import LearnedRows, declared_like
 from softcount.estimators.linear_forms import DROPPED, LinearForms
+from softcount.estimators.parameters import check_half_life
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.calibrate import calibrated_on, check_method, uncalibrated
+from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.calibration import Calibration
@@ -31,7 +32,7 @@ from softcount.learn.joined import faded, joined, with_classes
 from softcount.learn.plan import Plan
 from softcount.learn.rules import Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
-from softcount.models.declared import Declared
+from softcount.models.declared import Declared, read_kinds
 from softcount.records import dataclass
 from softcount.sources.frames import engine_holding
 from softcount.table import Table, open_table, refuse_many_numbers, wording
@@ -57,66 +58,25 @@ class KnownColumns:
 NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
 
 
-class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Naive Bayes: columns of any kind, independent given the class.
+class ClassEstimator(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier that counts: naive Bayes in `fitted_`, and what else predicts its classes.
 
-    `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
-    column of `X`. Rows without a label (None, NaN) count `unlabelled_weight`: EM learns from them if it is above 0. By
-    default it is 1 in tables of text and 0 in others, and a note counts such rows. Missing cells are no evidence.
-    `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
-    documents; a folder with a sub-folder for each class needs neither `kinds` nor `y`.
-
-    `calibration` is "temperature" (one number that makes all answers less sure, or surer) or "isotonic" (a rising curve
-    for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
-    the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
-    are those of the model before calibration.
-
-    What mistakes cost, how frequent classes are where the rows come from, and thresholds are said when predicting:
-    `predict(X, costs=..., prior=..., threshold=...)`.
-
-    `weights="columns"` learns a weight for every column, from 0 up, by the conditional likelihood of rows held out:
-    columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
-    has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
-
-    Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
-    where temporary files are, or in the folder that `spill` names.
-
-    A frame of Dask's or Spark's is counted where its partitions are; `engine` is its client, as in `Mixture`.
-
-    `to_logistic(X, y)` is logistic regression on the same features.
-
-    >>> import numpy as np
-    >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
-    >>> model.predict(np.array([["blue"]]))
-    array(['plum'], dtype='<U5')
-    >>> mail = NaiveBayes(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
-    >>> mail.predict(["money, money!"])
-    array(['spam'], dtype='<U4')
+    Its rows are learned from in one pass, and can be added, merged and forgotten.
     """
 
-    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows and their classes, in one pass if every class is known.
 
-    def __init__(  # noqa: PLR0913
-        self,
-        kinds: Any = None,
-        prior: Any = 1.0,
-        estimate: str = "mean",
-        class_prior: Any = None,
-        unlabelled_weight: float | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        missing: Any = None,
-        n_jobs: int | None = None,
-        calibration: str | None = None,
-        weights: str | None = None,
-        spill: Any = None,
-        engine: Any = None,
-    ) -> None:
-        inputs.keep_settings(self, locals())
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NaiveBayes:
-        """Learn from rows and their classes, in one pass if every class is known."""
-        self._keep(self._learn(X, y, sample_weight, calibration=self.calibration))
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, array, sparse matrix or file
+            Rows. A folder with a sub-folder for each class needs no `y`.
+        y : array or str, default=None
+            Classes, or the name of the column of `X` that holds them. None and NaN are missing labels.
+        sample_weight : array, default=None
+            A weight for each row.
+        """
+        self._keep(self._learn(X, y, sample_weight))
         return self
 
     def _learn(
@@ -124,17 +84,16 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         X: Any,
         y: Any,
         sample_weight: Any,
-        calibration: str | None = None,
         parts: bool = False,
         earlier: KnownColumns | None = None,
     ) -> Fitted:
         """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
+        self._check_settings()
         everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
         X = inputs.opened(from_engine(X, self._missing()), self._missing(), y is None or everything)
         y = inputs.default_target(X) if y is None else y
         if y is None:
             raise DataError(NO_CLASSES)
-        self._check_settings()
         data = inputs.checked(self, X, reset=earlier is None)
         target = y if isinstance(y, str) and inputs.is_table(X) else None
         weights = inputs.weights_of(sample_weight, data)
@@ -155,7 +114,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        request = self._request(plan, found, calibration, parts)
+        request = self._request(plan, found, parts)
         with runner_of(self, table) as threads:
             table, request = request.settle(table, threads, evaluated=request.ensemble)
             if parts:
@@ -170,32 +129,16 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
                 warn(f"{note}.")
         return replace(fitted, notes=[*fitted.notes, *notes])
 
-    def _request(self, plan: Plan, classes: Any, calibration: str | None, parts: bool) -> ClassRequest:
+    def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """What to learn from rows; with `parts` they are not all."""
-        weights = self.weights is not None and not parts
-        return ClassRequest(plan, classes=classes, calibration=calibration, column_weights=weights)
+        return ClassRequest(plan, classes=classes)
 
     def _measure(self, fitted: Fitted, table: Table) -> Fitted:
         """The model with what the rows have to say at once, besides what it has learned."""
         return fitted
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.unlabelled_weight is not None:
-            inputs.refuse_negative("unlabelled_weight", self.unlabelled_weight)
-            if not np.isfinite(self.unlabelled_weight):
-                raise DataError("unlabelled_weight must be finite.")
-        if self.calibration is not None:
-            check_method(self.calibration)
-        if self.weights not in (None, "columns"):
-            raise DataError(f"weights={self.weights!r} is not known. Use None or 'columns'.")
-        if self.weights is not None and self.calibration is not None:
-            raise DataError("weights='columns' is by rows held out itself: leave calibration out.")
-
     def _class_plan(self, target: Any) -> Plan:
-        stop = Stop(self.max_iter, self.tol, accelerate=True)
-        more = {"class_prior": self.class_prior, "unlabelled_weight": self.unlabelled_weight, "target": target}
-        return self._plan(stop, **more)
+        return Plan(declared=read_kinds(self.kinds), prior=self.prior, stop=Stop(accelerate=True), target=target)
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
@@ -214,16 +157,16 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, half_life: float | None = None
-    ) -> NaiveBayes:
+    ) -> Self:
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come.
 
         With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows what
         drifts.
         """
-        inputs.refuse_half_life(half_life)
+        check_half_life("half_life", half_life)
         first = not hasattr(self, "fitted_")
         if first:
-            fitted = uncalibrated(self._learn(X, y, sample_weight, parts=True), self.calibration)
+            fitted = self._learn(X, y, sample_weight, parts=True)
             if classes is not None:
                 fitted = self._with_classes(fitted, list(np.asarray(classes)))
             self._keep(fitted)
@@ -272,9 +215,9 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
             both = replace(both, linear=None, notes=[*both.notes, DROPPED])
         self._keep(both)
 
-    def merge(self, other: NaiveBayes) -> NaiveBayes:
+    def merge(self, other: ClassEstimator) -> Self:
         """A new model of both tables: their counts, added."""
-        inputs.refuse_unlike(self, other, NaiveBayes)
+        inputs.refuse_unlike(self, other, ClassEstimator)
         merged = type(self)(**self.get_params(deep=False))
         merged.fitted_ = self.fitted_
         merged._join(other.fitted_)
@@ -283,7 +226,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
                 setattr(merged, name, getattr(self, name))
         return merged
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows that were learned from back out of the counts."""
         check_is_fitted(self, "fitted_")
         gone = self._more(X, y, sample_weight)
@@ -297,7 +240,7 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     def _class_log_proba(self, X: Any) -> np.ndarray:
         return self._answer(X, Fitted.log_proba)
 
-    def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> NaiveBayes:
+    def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> Self:
         """Correct the probabilities by rows that the model has not learned from, and their classes."""
         y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
         joint = self._answer(X, Fitted.log_joint)
@@ -359,6 +302,87 @@ class NaiveBayes(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  # ty
     def class_count_(self) -> np.ndarray:
         """The weight of the rows of each class."""
         return self.fitted_.counts[ROOT]
+
+
+class NaiveBayes(ClassEstimator):
+    """Naive Bayes: columns of any kind, independent given the class.
+
+    `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
+    column of `X`. Rows without a label (None, NaN) count `unlabelled_weight`: EM learns from them if it is above 0. By
+    default it is 1 in tables of text and 0 in others, and a note counts such rows. Missing cells are no evidence.
+    `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
+    documents; a folder with a sub-folder for each class needs neither `kinds` nor `y`.
+
+    `calibration` is "temperature" (one number that makes all answers less sure, or surer) or "isotonic" (a rising curve
+    for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
+    the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
+    are those of the model before calibration.
+
+    What mistakes cost, how frequent classes are where the rows come from, and thresholds are said when predicting:
+    `predict(X, costs=..., prior=..., threshold=...)`.
+
+    `weights="columns"` learns a weight for every column, from 0 up, by the conditional likelihood of rows held out:
+    columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
+    has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
+
+    Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
+    where temporary files are, or in the folder that `spill` names.
+
+    A frame of Dask's or Spark's is counted where its partitions are; `engine` is its client, as in `Mixture`.
+
+    `to_logistic(X, y)` is logistic regression on the same features.
+
+    >>> import numpy as np
+    >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
+    >>> model.predict(np.array([["blue"]]))
+    array(['plum'], dtype='<U5')
+    >>> mail = NaiveBayes(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
+    >>> mail.predict(["money, money!"])
+    array(['spam'], dtype='<U4')
+    """
+
+    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
+
+    def __init__(  # noqa: PLR0913
+        self,
+        kinds: Any = None,
+        prior: Any = 1.0,
+        estimate: str = "mean",
+        class_prior: Any = None,
+        unlabelled_weight: float | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        missing: Any = None,
+        n_jobs: int | None = None,
+        calibration: str | None = None,
+        weights: str | None = None,
+        spill: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self._keep_parameters(locals())
+
+    def _class_plan(self, target: Any) -> Plan:
+        return replace(
+            super()._class_plan(target), estimate=self.estimate, class_prior=self.class_prior,
+            unlabelled_weight=self.unlabelled_weight, stop=Stop(self.max_iter, self.tol, accelerate=True),
+        )  # fmt: skip
+
+    def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
+        request = super()._request(plan, classes, parts)
+        if parts:
+            return request
+        return replace(request, calibration=self.calibration, column_weights=self.weights is not None)
+
+    def _learn(
+        self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
+    ) -> Fitted:
+        fitted = super()._learn(X, y, sample_weight, parts, earlier)
+        return uncalibrated(fitted, self.calibration) if parts and earlier is None else fitted
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.weights is not None and self.calibration is not None:
+            raise DataError("weights='columns' is by rows held out itself: leave calibration out.")
 
 
 def plain_class(name: Any) -> Any:

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.fitted import state_answers
 from softcount.fitted.fitted_states import FittedStates
@@ -68,7 +69,7 @@ class StateReports:
 
         "(state)" is what the state itself adds: large where it hardly ever follows the states before.
         """
-        inputs.refuse_fraction("n, the number of steps,", n, 0)
+        check_whole("n, the number of steps,", n, 0)
         sequences, found = self._surprises(X)
         score = np.asarray(sum(found.values()))
         worst = np.argsort(-score, kind="stable")[: int(n)]
@@ -95,7 +96,7 @@ class StateReports:
         Of a number its mean, and `low` and `high` between which it lies with probability `level`; of a discrete column
         the likeliest level and `p`, its probability.
         """
-        inputs.refuse_fraction("h, the number of steps,", h, 1)
+        check_whole("h, the number of steps,", h, 1)
         if not 0 < level < 1:
             raise DataError(f"level is a probability between 0 and 1, not {level!r}.")
         sequences, found = self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, int(h)))
@@ -112,7 +113,7 @@ class StateReports:
 
     def forecast_proba(self, X: Any, h: int = 1) -> np.ndarray:
         """(sequences x h x states) probability of each state in the next h steps."""
-        inputs.refuse_fraction("h, the number of steps,", h, 1)
+        check_whole("h, the number of steps,", h, 1)
         return np.concatenate(self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, int(h)))[1])
 
     def sample(self, n: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
@@ -120,8 +121,8 @@ class StateReports:
 
         `start` names a state that the sequences begin in.
         """
-        inputs.refuse_fraction("n, the number of sequences,", n, 0)
-        inputs.refuse_fraction("length", length, 1)
+        check_whole("n, the number of sequences,", n, 0)
+        check_whole("length", length, 1)
         fitted, rng = self._fitted, np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         begin = None if start is None else self._state_of(start)
         paths = [_begun(state_answers.drawn_path(fitted, int(length), rng, begin), begin) for _ in range(int(n))]

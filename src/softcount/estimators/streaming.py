@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.parameters import check_half_life
 from softcount.learn.prepare import check_reach
 from softcount.learn.stepwise import Batch, StepSize, finished, stepped
 from softcount.models.align import growing, read_in_parts, united_schema
@@ -65,7 +66,7 @@ class Streaming:
 
     def _check_stream(self, half_life: Any, step: Any) -> None:
         self._check_settings()  # type: ignore[attr-defined]
-        inputs.refuse_half_life(half_life)
+        check_half_life("half_life", half_life)
         if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
             raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
         if self.assign != "soft":  # type: ignore[attr-defined]

@@ -1,0 +1,295 @@
+"""The parameters of estimators, each declared once: type, range and meaning.
+
+From a declaration come the check of a value, the Parameters section of the documentation, and the option of the command
+line. The default is the one of the estimator's constructor. Nothing heavy is imported here: the command line reads it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from numbers import Integral, Real
+from textwrap import wrap
+from typing import Any
+
+from softcount.errors import DataError
+
+AUTO = "auto"
+PATH = "path"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a parameter may be: a word of `words` (None is one), or a value of a `type` from `least` to `most`.
+
+    `type` is int, float, bool, PATH, or a text for the documentation of a value that is checked elsewhere, or by the
+    function `checked`. Parameters of the run, which say nothing about the model, are not `saved`.
+    """
+
+    type: Any
+    help: str
+    words: tuple[Any, ...] = ()
+    least: float = 0
+    above: bool = False
+    most: float = inf
+    saved: bool = True
+    checked: Callable[[str, Any], None] | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an error that says what would be right, unless the value is."""
+        if any(value is word or (isinstance(value, str) and value == word) for word in self.words):
+            return
+        if self.checked is not None:
+            self.checked(name, value)
+        if self.type is None:
+            raise DataError(f"{name}={value!r} is not known. Use {either(map(repr, self.words))}.")
+        fits = {int: Integral, float: Real, bool: bool, PATH: (str, os.PathLike)}.get(self.type)
+        if fits is None:
+            return
+        if self.type is bool:
+            value = value.item() if type(value).__name__ == "bool_" else value  # NumPy's
+        right = isinstance(value, fits) and (self.type is bool or not isinstance(value, bool))
+        if right and self.type in (int, float):
+            right = value > self.least if self.above else value >= self.least
+            right = right and value <= self.most and (isfinite(value) or self.most == inf)
+        if not right:
+            raise DataError(f"{name} must be {self.described()}, not {value!r}.")
+
+    def described(self) -> str:
+        """What it may be, in words."""
+        most = "" if self.most == inf else f" and at most {self.most:g}"
+        kinds = {
+            int: f"a whole number of at least {self.least:g}{most}",
+            float: f"above {self.least:g}{most}" if self.above else f"{self.least:g} or more{most}",
+            bool: "True or False",
+            PATH: "a path",
+        }
+        return either([*map(repr, self.words), *([kinds.get(self.type, self.type)] if self.type else [])], last=True)
+
+    @property
+    def documented_type(self) -> str:
+        """The type as the Parameters section of numpydoc has it."""
+        if self.type is None:
+            return "{" + ", ".join(map(repr, self.words)) + "}"
+        own = {int: "int", float: "float", bool: "bool", PATH: "str or path"}.get(self.type, self.type)
+        return " or ".join([own, *(repr(word) for word in self.words)])
+
+
+def either(parts: Any, last: bool = False) -> str:
+    """A list in words: "a, b or c"; what comes `last` is put first.
+
+    >>> either(["'a'", "'b'", "None"]), either(["None", "a path"], last=True)
+    ("'a', 'b' or None", 'a path or None')
+    """
+    listed = list(parts)
+    listed = [listed[-1], *listed[:-1]] if last else listed
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise an error unless a value is a whole number of at least `least`."""
+    Parameter(int, "", least=least).check(name, value)
+
+
+def check_jobs(name: str, value: Any) -> None:
+    """Raise an error unless a value is a number of threads."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and value != 0):
+        raise DataError(f"{name} must be None, a number of threads, or -1 for all cores, not {value!r}.")
+
+
+def check_half_life(name: str, value: Any) -> None:
+    """Raise an error unless a value is a number of rows."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < inf):
+        raise DataError(f"{name} is a number of rows above 0, or None for no fading, not {value!r}.")
+
+
+def missing_words(given: Any) -> tuple[str, ...]:
+    """The cells that mean missing: the usual ones, and those that a parameter `missing` adds."""
+    from softcount.table.schema import with_usual
+
+    if given is not None and not isinstance(given, Iterable):
+        raise DataError(f"missing is a list of cells that mean missing, besides the usual ones, not {given!r}.")
+    return with_usual(() if given is None else given)
+
+
+def document(text: str | None, declared: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
+    """A class docstring with its Parameters section in front of its examples, in the form of numpydoc."""
+    lines = ["Parameters", "----------"]
+    for name, default in defaults.items():
+        lines.append(f"{name} : {declared[name].documented_type}, default={default!r}")
+        lines += [f"    {line}" for line in wrap(declared[name].help, 112)]
+    told, prompt, examples = (text or "").partition("    >>> ")
+    section = "\n".join(f"    {line}".rstrip() for line in lines)
+    shown = f"    Examples\n    --------\n{prompt}{examples}" if prompt else told[len(told.rstrip()) :].lstrip("\n")
+    return f"{told.rstrip()}\n\n{section}\n\n{shown}"
+
+
+def _words(help: str, *words: Any) -> Parameter:
+    return Parameter(None, help, words)
+
+
+def _any(type: str, help: str, saved: bool = True) -> Parameter:
+    return Parameter(type, help, saved=saved)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    # -- what is read
+    "kinds": _any(
+        "dict, str, family or None",
+        "Kinds of columns by name, such as {'zip': 'categorical', ('x', 'y'): 'multinormal', 'id': 'ignore'}, or one "
+        "for all columns. 'auto' lets the rows choose a density. Columns that are not named are looked at.",
+    ),
+    "missing": _any("list of str or None", "Cells that mean missing, in addition to the usual ones (empty, NA, ?)."),
+    # -- how counts become parameters
+    "prior": _any(
+        "float, str, dict or prior",
+        "Prior counts per category, or a word ('auto', 'flat', 'jeffreys', 'row'), or priors by column.",
+    ),
+    "estimate": _words(
+        "How counts become parameters: maximum likelihood, posterior mode, posterior mean, or the predictive density.",
+        "ml", "map", "mean", "predictive",
+    ),
+    "class_prior": _any("dict, array or None", "Shares of the classes, if they are not to be estimated from the rows."),
+    "unlabelled_weight": Parameter(
+        float,
+        "Weight of a row without a label. EM learns from such rows if it is above 0. By default it is 1 in tables of "
+        "text and 0 in others.",
+        (None,), most=1e300,
+    ),
+    # -- EM and its initialisations
+    "max_iter": Parameter(int, "Maximum number of iterations."),
+    "tol": Parameter(float, "EM stops once the gain that is still to come is predicted to be below this."),
+    "accelerate": Parameter(bool, "Whether EM takes accelerated steps (Anderson)."),
+    "n_init": Parameter(int, "Number of initialisations, of which the best is kept.", least=1),
+    "init": _any(
+        "str, dict, array or model",
+        "Initialisation: 'k-means++', 'k-means', 'random' or 'agglomerative'; memberships (rows x components); a label "
+        "for each row; a fitted model; or parameters in the shape of `params_` with 'weights' in addition.",
+        saved=False,
+    ),
+    "criterion": _words(
+        "Criterion for the number of components: marginal likelihood (Cheeseman-Stutz), BIC, ICL, or the likelihood of "
+        "held-out rows.",
+        "evidence", "bic", "icl", "cv",
+    ),
+    "assign": _words("Assignment of rows in the E step: by probability, to the best component, or drawn.",
+                     "soft", "hard", "drawn"),
+    "finish": _words("Optimiser of the observed likelihood after EM.", None, "lbfgs"),
+    "half_steps": Parameter(bool, "Whether `trace_` has an entry after the M step and one after the E step."),
+    "fixed": _any("dict or None", "Parameters that are held, in the shape of `params_` with 'weights' in addition."),
+    # -- the run
+    "n_jobs": Parameter(
+        "int or None", "Number of threads. None or -1 takes all cores.", saved=False, checked=check_jobs
+    ),
+    "random_state": _any("int, RandomState or None", "Seed of every random choice.", saved=False),
+    "verbose": Parameter(bool, "Whether a progress bar is shown on a terminal.", saved=False),
+    "spill": Parameter(
+        PATH,
+        "Folder for the rows between passes. By default rows are written to a temporary file only if they do not fit "
+        "into memory.",
+        (None,), saved=False,
+    ),
+    "checkpoint": Parameter(
+        PATH,
+        "File to which a long fit writes its progress. A fit of the same data with the same parameters continues from "
+        "it, to a bit-for-bit identical model, and removes it.",
+        (None,), saved=False,
+    ),
+    "engine": _any(
+        "Dask client, Spark session or None",
+        "Workers that read the files of `X` and count. A Dask or Spark DataFrame is counted where its partitions are.",
+        saved=False,
+    ),
+    # -- classifiers
+    "calibration": _words(
+        "Correction of the probabilities, learned by cross-validation: one temperature, or a curve for every class. "
+        "`explain` shows log-odds before the correction.",
+        None, "temperature", "isotonic",
+    ),
+    "weights": _words(
+        "'columns' learns a weight for every column by the conditional likelihood of held-out rows: columns that "
+        "repeat each other share one weight, and uninformative ones get 0. See `column_weights_`.",
+        None, "columns",
+    ),
+    "budget": Parameter(
+        float,
+        "Seconds after which no further member of the ensemble is tried. The result then depends on the machine.",
+        (None,),
+    ),
+    "cuts": _any("dict or None", "Bin edges by column, such as {'age': [25, 40]}. By default bins follow the classes."),
+    "numbers": _words("Whether numbers are discretised, or normal given class and parent.", "cut", "normal"),
+    "parents": _words("'information' weights each parent by its information about the class.", None, "information"),
+    # -- mixtures
+    "n_components": Parameter(int, "Number of components. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
+    "covariance_type": _words(
+        "Form of the covariances. 'auto' is 'full' for a given number of components, and is chosen together with the "
+        "number by `criterion` otherwise.",
+        AUTO, "full", "tied", "diag", "tied_diag", "spherical", "tied_spherical",
+    ),
+    "weights_init": _any("array or None", "Initial shares of the components, with `means_init`.", saved=False),
+    "means_init": _any("array or None", "Initial means (components x columns).", saved=False),
+    "precisions_init": _any("array or None", "Initial precisions, with `means_init`.", saved=False),
+    "warm_start": Parameter(bool, "Whether a further fit starts from the last one."),
+    "n_clusters": Parameter(int, "Number of clusters.", least=1),
+    # -- networks
+    "edges": _any(
+        "list, dict, str or None",
+        "Pairs (parent, child), parents by child, text ('A>B, B>C'), the name of a network file, or how to find them: "
+        "'naive', 'tan', 'joint' (with y), 'chow-liu', 'search'.",
+    ),
+    "hidden": _any(
+        "dict, 'auto' or None",
+        "Hidden nodes with the number or the names of their categories. 'auto' chooses the number by marginal "
+        "likelihood.",
+    ),
+    "cut": _any("dict or None", "Columns of numbers to discretise, with the number of bins or their edges."),
+    "equivalent_sample_size": Parameter(float, "Rows that the prior 'bdeu' is worth in every table."),
+    "required": _any("list or str", "Edges that a search keeps."),
+    "forbidden": _any("list or str", "Edges that a search leaves out."),
+    "max_parents": Parameter(int, "Maximum number of parents that a search gives a node.", (None,)),
+    "memory": _any("int, str or None", "Memory that an exact answer may take, such as '2GB'. None is half a gigabyte."),
+    # -- sequences
+    "n_states": Parameter(int, "Number of hidden states. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
+    "transitions": _any("'left-right', array or None", "Which state may follow which: a matrix, zero if impossible."),
+    "first": _any("list or None", "Numbers of the states that may come first."),
+    "tied": _any("list or None", "A word for each state; states of the same word share their distributions."),
+    "order": Parameter(
+        int,
+        "Number of steps that the next one depends on. 'auto' chooses it by marginal likelihood, 'variable' the length "
+        "of each context.",
+        (AUTO, "variable"),
+    ),
+    "ends": Parameter(bool, "Whether the beginning and the end of a sequence are states."),
+    "symbols": _any("list or None", "All symbols that may occur. None takes those that do."),
+    # -- densities
+    "kernel": _any("str", "Kernel: 'gaussian', 'logistic', 'epanechnikov', 'tophat', ..."),
+    "bandwidth": _any("float, list or str", "A number, or 'scott', 'silverman', 'isj', 'sj', 'sj-dpi', 'ucv', 'cv'."),
+    "exact": Parameter(bool, "Whether every sum is computed, instead of binned ones for many rows."),
+    "bounds": _any("tuple, list or None", "Ends of a column, such as (0, None), at which the density is reflected."),
+    "bins": _any("int, str or tuple", "Number of equal bins, ('count', n), 'count', 'fd', 'blocks', 'mdl' or 'auto'."),
+    # -- words
+    "weighting": _words("What a cell holds.", "count", "binary", "tf", "idf", "tfidf"),
+    "idf": _words("Formula of the inverse document frequency.", "smooth", "plain", "plus-one"),
+    "normalize": _words("Whether rows have length one; 'auto' means so for 'tfidf'.", "auto", "l2", None),
+    "min_count": _any("int", "Words are kept that occur at least so often."),
+    "min_df": _any("int or float", "Minimum number, or share, of documents that hold a word."),
+    "max_df": _any("int or float", "Maximum number, or share, of documents that hold a word."),
+    "drop_top": _any("int", "Number of most frequent words to leave out."),
+    "max_words": _any("int or None", "Number of most frequent words to keep."),
+    "stop_words": _any("'english', list or None", "Words to leave out."),
+    "ngrams": _any("tuple of int", "Shortest and longest run of words that is counted."),
+    "analyzer": _any("{'word', 'char', 'char_wb'}", "Whether words or characters are counted."),
+    "pattern": _any("str or None", "Regular expression of a word."),
+    "lowercase": _any("bool", "Whether words are converted to lower case."),
+    "hashing": Parameter(int, "Number of columns that words are hashed to, without a vocabulary.", (None,), 1,
+                         most=2**31 - 1),
+}  # fmt: skip
+
+
+def varied(name: str, *words: Any, **changed: Any) -> Parameter:
+    """The parameter of this name with other words, or another meaning, in one estimator."""
+    return replace(PARAMETERS[name], **({"words": words} if words else {}), **changed)
