@@ -12,6 +12,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.column_choice import FOLDS, labelled_table
 from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
@@ -149,8 +150,8 @@ def neighbourhood_accuracy(
     model : NaiveBayes, default=NaiveBayes()
     folds : int, default=5
     """
-    inputs.refuse_fraction("radius", radius, 0)
-    inputs.refuse_fraction("folds", folds, 2)
+    check_whole("radius", radius, 0)
+    check_whole("folds", folds, 2)
     model = NaiveBayes() if model is None else model
     table, plan, classes = labelled_table(model, X, y)
     shape = _check_shape(shape, len(table.schema.fields))
