@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import log
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -332,7 +333,7 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
 class Foretold(NumberSearch):
     """A search of which it is known beforehand what every number of classes comes to."""
 
-    merits: dict[int, float]
+    merits: Mapping[int, float] = MappingProxyType({})
 
     def attempt(self, classes: int) -> None:
         merit = self.merits.get(classes, -1e6)

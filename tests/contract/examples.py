@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,9 @@ class Example:
     @property
     def title(self) -> str:
         """The family's name with the settings it differs by."""
-        own = [(getattr(self.family, part.name), part.default) for part in fields(self.family)]  # type: ignore[arg-type]
+        own = [
+            (getattr(self.family, part.name), part.default) for part in signature(type(self.family)).parameters.values()
+        ]
         return "-".join([self.family.name, *(str(value) for value, usual in own if value != usual)])
 
     @property

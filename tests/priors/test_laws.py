@@ -4,7 +4,7 @@ import copy
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,8 +104,8 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 
 
 def assert_close(one, other, tolerance=1e-9):
-    for field in fields(one):
-        mine, yours = getattr(one, field.name), getattr(other, field.name)
+    for name in one.__match_args__:
+        mine, yours = getattr(one, name), getattr(other, name)
         if mine is not None:
             np.testing.assert_allclose(mine, yours, rtol=tolerance, atol=tolerance)
 
@@ -163,8 +163,8 @@ def test_a_copy_is_equal_and_hashes_alike_and_a_change_is_not_equal(pair):
 
 @every_pair
 def test_parameters_cannot_be_changed_in_place(pair):
-    name = fields(pair.prior)[0].name
-    with pytest.raises(FrozenInstanceError):
+    name = pair.prior.__match_args__[0]
+    with pytest.raises(AttributeError):
         setattr(pair.prior, name, 1.0)
     value = getattr(pair.prior, name)
     if isinstance(value, np.ndarray):

@@ -39,7 +39,9 @@ def short(reading: Reading) -> str:
     """A reading by what is unusual about it."""
     usual = Reading()
     told = {
-        name: getattr(reading, name) for name in Reading.__slots__ if getattr(reading, name) != getattr(usual, name)
+        name: getattr(reading, name)
+        for name in Reading.__match_args__
+        if getattr(reading, name) != getattr(usual, name)
     }
     return ascii(told)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 
@@ -15,20 +15,26 @@ AT_ONCE = 1 << 18
 """Cells of rows that are looked up at a time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Terms:
     """`columns` are those of each term, one or two; row 0 of the tables is for what nothing is known of."""
 
     columns: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]  # of all columns
-    offsets: np.ndarray = field(init=False)
-    width: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        cells = [math.prod(self.sizes[column] for column in term) for term in self.columns]
-        ends = np.cumsum([1, *cells])
-        object.__setattr__(self, "offsets", ends[:-1])
-        object.__setattr__(self, "width", int(ends[-1]))
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.cumsum([1, *(math.prod(self.sizes[column] for column in term) for term in self.columns)])
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The first row of every term's table."""
+        return self._ends[:-1]
+
+    @property
+    def width(self) -> int:
+        """Rows of all tables."""
+        return int(self._ends[-1])
 
     @classmethod
     def single(cls, sizes: Sequence[int]) -> Terms:

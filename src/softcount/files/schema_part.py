@@ -134,7 +134,7 @@ def _read_form(x: Any, key: Key) -> CellForm:
     kind = FORMS.get(said.pop("form"))
     if kind is NumberForm:
         said.setdefault("decimals", 0)  # files of before 0.1 have none
-    parts = {} if kind is None else {part.name: type(part.default) for part in fields(kind)}  # type: ignore[arg-type]
+    parts = {} if kind is None else {part.name: type(getattr(kind(), part.name)) for part in fields(kind)}  # type: ignore[arg-type]
     if kind is None or {name: type(value) for name, value in said.items()} != parts:
         raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
     found = kind(**said)

@@ -176,17 +176,12 @@ class Pending(Twofold):
     """
 
     __slots__ = ("_whole", "base", "kernels", "pieces", "size")
-    kernels: Any
-    pieces: tuple[Labelled, ...]
-    size: tuple[int, int]
-    base: np.ndarray | None
-    _whole: Twofold | None
 
     def __init__(
         self, kernels: Any, pieces: tuple[Labelled, ...], size: tuple[int, int], base: np.ndarray | None = None
     ) -> None:
-        for name, value in (("kernels", kernels), ("size", size), ("pieces", pieces), ("base", base), ("_whole", None)):
-            object.__setattr__(self, name, value)
+        self.kernels, self.pieces, self.size, self.base = kernels, pieces, size, base
+        self._whole: Twofold | None = None
 
     def __reduce__(self) -> Any:
         return Pending, (self.kernels, self.pieces, self.size, self.base)
@@ -228,8 +223,7 @@ class Pending(Twofold):
     def whole(self) -> Twofold:
         """The counts as plain statistics."""
         if self._whole is None:
-            object.__setattr__(self, "_whole", turned(self.counted()))
-        assert self._whole is not None
+            self._whole = turned(self.counted())
         return self._whole
 
     @property

@@ -5,7 +5,7 @@ A star, a network and a chain differ only in how rows become counts. Everything 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -35,7 +35,7 @@ ASSIGNED = "(assigned)"
 """The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
 
 
-class Model(ABC):
+class Model:
     """Structure only: frozen, pickles small. Parameters and rows are passed in."""
 
     name: ClassVar[str] = ""
@@ -297,7 +297,10 @@ class Problem:
     runner: Runner = field(default_factory=lambda: Threads(1))
     exact: bool = True  # false where the rows are a sample of the table
     log: Any = None  # where climbs over these rows are taken down
-    _priors: deque[tuple[Params, float]] = field(init=False, repr=False, default_factory=lambda: deque(maxlen=2))
+
+    @cached_property
+    def _priors(self) -> deque[tuple[Params, float]]:
+        return deque(maxlen=2)
 
     @property
     def nodes(self) -> Nodes:

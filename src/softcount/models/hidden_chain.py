@@ -6,8 +6,8 @@ What states show is a star's stacks: any family, mixed columns, holes and blocks
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -59,19 +59,22 @@ class HiddenChain(StateModel):
     leaves: tuple[Node, ...]
     links: Links
     kernels: Kernels
-    nodes: Nodes = field(init=False, repr=False)
-    star: Star = field(init=False, repr=False)
 
     name: ClassVar[str] = "hidden-chain"
 
     def __post_init__(self) -> None:
-        star = Star(self.schema, self.leaves, self.links.emissions, self.kernels)
-        object.__setattr__(self, "star", star)
-        object.__setattr__(self, "leaves", star.leaves)
+        object.__setattr__(self, "leaves", self.star.leaves)
+
+    @cached_property
+    def star(self) -> Star:
+        return Star(self.schema, self.leaves, self.links.emissions, self.kernels)
+
+    @cached_property
+    def nodes(self) -> Nodes:
         own = self.links.nodes()
         # One emission has one group, as every node of ours: they must not be bundled with what is counted by stacks.
-        apart = {node.key for node in own} if star.groups == 1 else set()
-        object.__setattr__(self, "nodes", Nodes((*own, *star.leaves), star.nodes.apart | apart))
+        apart = {node.key for node in own} if self.star.groups == 1 else set()
+        return Nodes((*own, *self.leaves), self.star.nodes.apart | apart)
 
     @property
     def groups(self) -> int:

@@ -111,7 +111,6 @@ class Net(GraphModel):
     cuts: Mapping[Key, np.ndarray] = field(default_factory=dict)
     target: Key | None = None
     within: Mapping[Key, IntervalDensity] = field(default_factory=dict)
-    nodes: Nodes = field(init=False, repr=False)
 
     name: ClassVar[str] = "network"
 
@@ -119,8 +118,10 @@ class Net(GraphModel):
         self._check_parents()
         each = tuple(_of_groups(node, groups) for node, groups in zip(self.each, self._groups(), strict=True))
         object.__setattr__(self, "each", each)
-        numbers = frozenset(node.key for node in each if levels_of(node) is None)
-        object.__setattr__(self, "nodes", Nodes(each, numbers))
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
 
     def _check_parents(self) -> None:
         for place, own in enumerate(self.graph.parents):

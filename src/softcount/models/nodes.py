@@ -111,7 +111,7 @@ class Params:
         return replace(self, bundles={**self.bundles, **bundles})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Imagined:
     """What the priors imagine: hyperparameters of every node, and how they are used.
 
@@ -123,7 +123,10 @@ class Imagined:
     how: How
     hows: Mapping[Key, How] = field(default_factory=dict)
     fixed: Mapping[Key, Own] = field(default_factory=dict)
-    _stacked: dict[Any, Hyper] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    @cached_property
+    def _stacked(self) -> dict[Any, Hyper]:
+        return {}
 
     def how_of(self, bundle: Bundle) -> How:
         return self.hows.get(bundle.name, self.how)
@@ -186,9 +189,6 @@ class Nodes:
             for place, node in enumerate(bundle.nodes)
         }
         return {node.key: found[node.key] for node in self.nodes}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"nodes": self.nodes, "apart": self.apart}
 
     # -- side by side, and apart
 

@@ -20,11 +20,10 @@ class Ragged(Twofold):
     """
 
     __slots__ = ("sizes",)
-    sizes: tuple[int, ...]
 
     def __init__(self, hi: np.ndarray, lo: np.ndarray, sizes: tuple[int, ...]) -> None:
-        for name, value in (("hi", hi), ("lo", lo), ("sizes", sizes)):
-            object.__setattr__(self, name, value)
+        super().__init__(hi, lo)
+        self.sizes = sizes
 
     def __reduce__(self) -> Any:
         return Ragged, (self.hi, self.lo, self.sizes)

@@ -7,8 +7,7 @@ labels. What it counts is one array under the stack's name; `split` cuts it into
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -221,19 +220,18 @@ def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
     return stored if slots == list(range(stored.shape[1])) else np.ascontiguousarray(stored[:, slots])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Reals(Stack):
     """Normal and lognormal columns: each group centred on its own rows, then anchored.
 
     `units` are the anchors and scales of all columns; every pass asks for them several times.
     """
 
-    units: np.ndarray = field(init=False, repr=False)
     clamped: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        rows = [[float(getattr(x.setting, name)[0]) for x in self.nodes] for name in ("anchor", "scale")]
-        object.__setattr__(self, "units", np.array(rows))
+    @cached_property
+    def units(self) -> np.ndarray:
+        return np.array([[float(getattr(x.setting, name)[0]) for x in self.nodes] for name in ("anchor", "scale")])
 
     def prepare(self, chunk: Chunk) -> np.ndarray:
         values = wanted(chunk.reals, self.places)

@@ -6,7 +6,8 @@ All labels known is naive Bayes; some null, semi-supervised; all null, a mixture
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
+from functools import cached_property
 from threading import local
 from typing import Any, ClassVar
 
@@ -44,7 +45,7 @@ SHARED = ("reals", "codes")
 
 
 @register_model
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Star(ClassModel):
     """Structure only: which leaves, how many groups. Parameters and data are passed in."""
 
@@ -53,22 +54,26 @@ class Star(ClassModel):
     groups: int
     kernels: Kernels
     unknown_weight: float = 1.0
-    nodes: Nodes = field(init=False, repr=False)
-    stacks: tuple[Stack, ...] = field(init=False, repr=False)
-    stacked: Mapping[Key, tuple[Stack, int]] = field(init=False, repr=False)  # the stack and place of every leaf
 
     name: ClassVar[str] = "star"
 
     def __post_init__(self) -> None:
         leaves = tuple(_of_groups(leaf, self.groups) for leaf in self.leaves)
         object.__setattr__(self, "leaves", leaves)
+
+    @cached_property
+    def nodes(self) -> Nodes:
         wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
-        nodes = Nodes((class_node(self.groups), *leaves), wide)
-        object.__setattr__(self, "nodes", nodes)
-        stacks = tuple(stacks_of(nodes, self.schema, self.kernels))
-        object.__setattr__(self, "stacks", stacks)
-        where = {node.key: (stack, place) for stack in stacks for place, node in enumerate(stack.nodes)}
-        object.__setattr__(self, "stacked", where)
+        return Nodes((class_node(self.groups), *self.leaves), wide)
+
+    @cached_property
+    def stacks(self) -> tuple[Stack, ...]:
+        return tuple(stacks_of(self.nodes, self.schema, self.kernels))
+
+    @cached_property
+    def stacked(self) -> Mapping[Key, tuple[Stack, int]]:
+        """The stack and place of every leaf."""
+        return {node.key: (stack, place) for stack in self.stacks for place, node in enumerate(stack.nodes)}
 
     def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
         return replace(self, leaves=leaves, groups=groups or self.groups, schema=schema or self.schema)

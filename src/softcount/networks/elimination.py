@@ -63,11 +63,11 @@ class Elimination:
         return cliques, above, clique_of
 
 
-@dataclass
 class _Stopped(Exception):
     """A clique was met that is far too large."""
 
-    clique: Scope
+    def __init__(self, clique: Scope) -> None:
+        self.clique = clique
 
 
 def eliminate(

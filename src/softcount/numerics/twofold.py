@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.records import dataclass
-
 Index = Any
 ZERO = np.zeros(())
 SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into two halves whose products are exact
@@ -33,7 +31,6 @@ def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Twofold:
     """An array whose every value is `hi + lo`, with `|lo|` far below `|hi|`.
 
@@ -42,8 +39,11 @@ class Twofold:
     array([1.e-20])
     """
 
-    hi: np.ndarray
-    lo: np.ndarray
+    __slots__ = ("hi", "lo")
+
+    def __init__(self, hi: np.ndarray, lo: np.ndarray) -> None:
+        self.hi = hi
+        self.lo = lo
 
     @classmethod
     def of(cls, values: np.ndarray) -> Twofold:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,28 @@ from softcount.table import Chunk, Table, check_weights, open_table
 Map = Callable[..., Iterable[Any]]
 
 
-@dataclass
 class StepSource(ArrowSource):
     """The steps of all sequences, cut into pieces between sequences only: a long sequence is a piece by itself.
 
     `starts` are the first rows of the sequences and, last, how many rows there are.
     """
 
-    starts: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
-    text_file: bool = False
-    verbatim: bool = False
+    def __init__(
+        self,
+        table: Any,
+        keys: Sequence[Any],
+        named: bool,
+        notes: tuple[str, ...],
+        starts: np.ndarray,
+        text_file: bool = False,
+        verbatim: bool = False,
+    ) -> None:
+        self.starts, self.text_file, self.verbatim = starts, text_file, verbatim
+        super().__init__(table, keys, named, notes)
+
+    def with_rows(self, table: Any, starts: np.ndarray) -> StepSource:
+        """The same columns of other sequences."""
+        return StepSource(table, self.keys, self.named, self.notes, starts, self.text_file, self.verbatim)
 
     def _refuse_empty(self) -> None:
         """Sequences may be asked for what comes first, and have no step."""
@@ -104,7 +116,7 @@ class Sequences:
         names = [self.names[at] for at in np.flatnonzero(keep).tolist()]
         return replace(
             self,
-            source=replace(self.source, table=rows, starts=starts),
+            source=self.source.with_rows(rows, starts),
             names=names,
             named=True,
             weights=self.weights[keep],

@@ -87,14 +87,13 @@ class FileFormat:
 
     def over(self, older: FileFormat) -> FileFormat:
         """This, with what an older one says where this says nothing."""
-        empty = FileFormat()
-        said = {x.name: getattr(self, x.name) for x in fields(self) if getattr(self, x.name) != getattr(empty, x.name)}
-        return replace(older, **said)
+        return replace(older, **self.document)
 
     @property
     def document(self) -> dict[str, Any]:
         """What is said, as JSON has it."""
-        return {x.name: getattr(self, x.name) for x in fields(self) if getattr(self, x.name) != x.default}
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(CONTENT_DECIDES, name)}
 
 
 def _is_encoding(name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -79,18 +78,14 @@ class ArrayRows:
         return type(self), (kept, 0, self.stop - self.start)
 
 
-@dataclass
 class ArrowSource(Source):
     """Columns that are already in memory as an Arrow table."""
 
-    table: Any
-    keys: list[Any] = field(default_factory=list)
-    named: bool = True
-    notes: tuple[str, ...] = ()
     verbatim = True
 
-    def __post_init__(self) -> None:
-        self.keys = self.keys or list(self.table.column_names)
+    def __init__(self, table: Any, keys: Sequence[Any] = (), named: bool = True, notes: tuple[str, ...] = ()) -> None:
+        self.table, self.named, self.notes = table, named, notes
+        self.keys = list(keys) or list(self.table.column_names)
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
         self._refuse_empty()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,6 +59,9 @@ class CellForm:
         return {"form": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
+_READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses", "digits")
+
+
 @dataclass(frozen=True)
 class NumberForm(CellForm):
     """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
@@ -77,7 +81,16 @@ class NumberForm(CellForm):
     thousands: str = ""
     parentheses: bool = False
     digits: int = 0
-    decimals: int = field(default=0, compare=False)
+    decimals: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same cells are read alike: `decimals` does not count."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return _READING(self) == _READING(other)
+
+    def __hash__(self) -> int:
+        return hash(_READING(self))
 
     @property
     def said(self) -> str:
@@ -191,7 +204,7 @@ class TimeForm(CellForm):
     pattern: str = "%Y-%m-%d"
     padded: bool = True
     digits: int = 0
-    typed: str = field(default="")
+    typed: str = ""
 
     @property
     def spelt(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import StrEnum
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from softcount.errors import DataError
@@ -128,10 +130,20 @@ class Field:
     points: CountedPoints | None = None
     missing: tuple[str, ...] = ()
     written: CellForm | None = None
-    cells: str = field(default="", compare=False)
-    derived: Derived | None = field(default=None, compare=False)
-    bounds: tuple[float, float] | None = field(default=None, compare=False)
+    cells: str = ""
+    derived: Derived | None = None
+    bounds: tuple[float, float] | None = None
     """Between which numbers are drawn and answered; None: anywhere that its density goes."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the columns are modelled alike: `cells`, `derived` and `bounds` do not count."""
+        if type(other) is not type(self):
+            return NotImplemented
+        compared = attrgetter(*self.__match_args__[:-3])
+        return bool(compared(self) == compared(other))
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.kind, self.anchor, self.scale))
 
     @property
     def whole(self) -> bool:
@@ -143,25 +155,31 @@ MOST_TEXTS = 8_500
 """Columns of text whose words and counts, in seven entries each, a model file has room for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The fields of a table in order, those that are used, which cells count as missing, and how files are read."""
 
     fields: tuple[Field, ...]
     missing: tuple[str, ...] = MISSING
     form: FileFormat = CONTENT_DECIDES
-    places: dict[Key, ColumnPlace] = field(init=False, compare=False, repr=False, default_factory=dict)
-    by_key: dict[Key, Field] = field(init=False, compare=False, repr=False, default_factory=dict)
-    used: tuple[Field, ...] = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "used", tuple(spec for spec in self.fields if spec.used))
-        self.by_key.update((spec.key, spec) for spec in self.fields)
-        filled = {"reals": 0, "codes": 0, "wide": 0, "bags": 0}
+    @cached_property
+    def used(self) -> tuple[Field, ...]:
+        return tuple(spec for spec in self.fields if spec.used)
+
+    @cached_property
+    def by_key(self) -> dict[Key, Field]:
+        return {spec.key: spec for spec in self.fields}
+
+    @cached_property
+    def places(self) -> dict[Key, ColumnPlace]:
+        """Where each used column is in a chunk."""
+        places, filled = {}, {"reals": 0, "codes": 0, "wide": 0, "bags": 0}
         for spec in self.used:
             store = _store(spec)
-            self.places[spec.key] = ColumnPlace(store, filled[store])
+            places[spec.key] = ColumnPlace(store, filled[store])
             filled[store] += 1
+        return places
 
     def __getitem__(self, key: Key) -> Field:
         return self.by_key[key]
