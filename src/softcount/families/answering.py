@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -48,7 +49,7 @@ class Answering(Capabilities):
 
     def as_kind(self) -> str | Family:
         """What `kinds` takes for it: its name, where all its settings are the usual, or itself."""
-        parts = fields(self._core)  # type: ignore[arg-type]  # every family is a dataclass
+        parts = signature(type(self._core)).parameters.values()
         usual = all(getattr(self, part.name) == part.default for part in parts)
         return self.name if usual else self._core
 
