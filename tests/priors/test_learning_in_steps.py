@@ -144,7 +144,7 @@ def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(prior, rows):
     weights = np.random.default_rng(1).integers(0, 4, len(rows))
     repeated = np.repeat(rows, weights, axis=0)
     heavy, long = prior.update(values=rows, weights=weights), prior.update(values=repeated)
-    for name in prior.__match_args__:
+    for name in type(prior).__match_args__:
         np.testing.assert_allclose(getattr(heavy, name), getattr(long, name), rtol=1e-12)
     evidence = prior.evidence(values=rows, weights=weights)
     assert evidence == pytest.approx(prior.evidence(values=repeated), rel=1e-12)
@@ -154,7 +154,7 @@ def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(prior, rows):
 def test_a_wild_row_of_weight_zero_costs_no_digits(prior, rows):
     wild = np.concatenate([np.full_like(rows[:1], 1e15), rows])
     learned, plain = prior.update(values=wild, weights=[0.0] + [1.0] * len(rows)), prior.update(values=rows)
-    for name in prior.__match_args__:
+    for name in type(prior).__match_args__:
         np.testing.assert_allclose(getattr(learned, name), getattr(plain, name), rtol=1e-14)
 
 
@@ -165,7 +165,7 @@ def test_each_group_may_weigh_the_same_rows_its_own_way(prior, rows):
     together = prior.update(values=rows, weights=weights)
     for group in range(3):
         alone = prior.update(values=rows, weights=weights[group])
-        for name in prior.__match_args__:
+        for name in type(prior).__match_args__:
             mine = np.broadcast_to(getattr(together, name), (3, *np.shape(getattr(alone, name))))
             np.testing.assert_allclose(mine[group], getattr(alone, name), rtol=1e-13)
     evidence = together.evidence(values=rows[:2], weights=[1.0, 0.5])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ MAY_BE_INFINITE = ("freedom",)
 
 class Filing(Answering):
     """The part of a family that files and reports ask for."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
 
     @property
     def word_model(self) -> str | None:

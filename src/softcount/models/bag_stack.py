@@ -227,11 +227,11 @@ class Pending(Twofold):
         return self._whole
 
     @property
-    def hi(self) -> np.ndarray:
+    def hi(self) -> np.ndarray:  # type: ignore[override]
         return self.whole.hi
 
     @property
-    def lo(self) -> np.ndarray:
+    def lo(self) -> np.ndarray:  # type: ignore[override]
         return self.whole.lo
 
     @property

@@ -66,11 +66,11 @@ class HiddenChain(StateModel):
         object.__setattr__(self, "leaves", self.star.leaves)
 
     @cached_property
-    def star(self) -> Star:
+    def star(self) -> Star:  # type: ignore[override]
         return Star(self.schema, self.leaves, self.links.emissions, self.kernels)
 
     @cached_property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> Nodes:  # type: ignore[override]
         own = self.links.nodes()
         # One emission has one group, as every node of ours: they must not be bundled with what is counted by stacks.
         apart = {node.key for node in own} if self.star.groups == 1 else set()

@@ -120,7 +120,7 @@ class Net(GraphModel):
         object.__setattr__(self, "each", each)
 
     @cached_property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> Nodes:  # type: ignore[override]
         return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
 
     def _check_parents(self) -> None:

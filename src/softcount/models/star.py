@@ -62,7 +62,7 @@ class Star(ClassModel):
         object.__setattr__(self, "leaves", leaves)
 
     @cached_property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> Nodes:  # type: ignore[override]
         wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
         return Nodes((class_node(self.groups), *self.leaves), wide)
 

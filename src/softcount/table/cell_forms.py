@@ -24,6 +24,7 @@ BLANK = "[ \u00a0\u202f]"
 """What may part the thousands of a number, or stand before its unit."""
 
 
+@dataclass(frozen=True)
 class CellForm:
     """How a column's cells are written. `typed` ones are no text, and come back as what they were."""
 
@@ -56,7 +57,7 @@ class CellForm:
     @property
     def document(self) -> dict[str, Any]:
         """The form as JSON."""
-        return {"form": self.name, **asdict(self)}  # type: ignore[call-overload]
+        return {"form": self.name, **asdict(self)}
 
 
 _READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses", "digits")

@@ -139,7 +139,7 @@ class Field:
         """Whether the columns are modelled alike: `cells`, `derived` and `bounds` do not count."""
         if type(other) is not type(self):
             return NotImplemented
-        compared = attrgetter(*self.__match_args__[:-3])
+        compared = attrgetter(*type(self).__match_args__[:-3])
         return bool(compared(self) == compared(other))
 
     def __hash__(self) -> int:
