@@ -101,11 +101,11 @@ class ParquetSource(Source):
         for block in _column_blocks(sizes):
             batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
             kept.append(ArrowSpool(batches, self.file.name))
-        for tables in zip(*(rechunked(spool.batches(), rows) for spool in kept), strict=True):
+        for tables in zip(*(rechunked(part.batches(), rows) for part in kept), strict=True):
             columns = {key: table.column(key) for table in tables for key in table.column_names}
             yield from pa.table(list(columns.values()), names=list(columns)).to_batches()
-        for spool in kept:
-            spool.remove()
+        for part in kept:
+            part.remove()
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
         import pyarrow as pa

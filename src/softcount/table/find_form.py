@@ -11,7 +11,7 @@ from softcount import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.file_format import ORDERS
-from softcount.sources.source import Key
+from softcount.table.schema import Key
 from softcount.table.cell_forms import BLANK, CellForm, NumberForm, TimeForm, number_pattern
 from softcount.table.duration_form import duration_form
 
